@@ -94,19 +94,11 @@ def test_what_is_slow_is_told_where_nobody_watches(monkeypatch):
     assert screen.getvalue() == "reading ...\n"
 
 
-def test_a_terminal_sees_seconds_pass_unless_a_fit_tells_more(monkeypatch):
+def test_a_terminal_sees_what_goes_on_and_its_seconds(monkeypatch):
     screen = terminal(monkeypatch)
-    monkeypatch.setattr("dpsparse.progress._PATIENCE", 0.02)
     with counted("reading"):
-        time.sleep(0.2)
-    assert screen.getvalue().startswith("reading ...\r\x1b[Kreading ... 0 s\r\x1b[K")
-    assert screen.getvalue().endswith(" s\n")
-    screen.truncate(0)
-    monkeypatch.setattr("dpsparse.progress._SILENCE", 60.0)
-    monkeypatch.setattr(FitProgress, "last_told", time.perf_counter())
-    with counted("fitting"):
-        time.sleep(0.2)
-    assert screen.getvalue().count("fitting") == 2  # when it begins and when it ends
+        pass
+    assert screen.getvalue() == "reading ...\r\x1b[Kreading ... 0.0 s\n"
 
 
 def test_verbose_is_a_whole_number():

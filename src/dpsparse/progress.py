@@ -10,12 +10,11 @@ Only public facts are shown: the names of the plan's phases and the share of eac
 
 from __future__ import annotations
 
-import math
 import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from threading import Event, Thread, Timer
+from threading import Timer
 from typing import Any
 
 from dpsparse.jit import numba
@@ -41,30 +40,18 @@ def told_if_slow(text: str) -> Iterator[None]:
 
 @contextmanager
 def counted(text: str) -> Iterator[None]:
-    """One line on a terminal that counts the seconds of what happens inside; a fit that tells more goes first.
-
+    """On a terminal what happens inside and, when it is done, its seconds; a fit tells more on the same line.
     Elsewhere one line if it takes long.
     """
     if not sys.stderr.isatty():
         with told_if_slow(f"dpsparse: {text}"):
             yield
         return
-    began, done = time.perf_counter(), Event()
-
-    def tell_again() -> None:
-        while not done.wait(_PATIENCE):
-            now = time.perf_counter()
-            if now - FitProgress.last_told > _SILENCE:
-                _write(f"{_CLEAR}{text} ... {now - began:.0f} s")
-
+    began = time.perf_counter()
     _write(f"{text} ...")
-    thread = Thread(target=tell_again, daemon=True)
-    thread.start()
     try:
         yield
     finally:
-        done.set()
-        thread.join()
         _write(f"{_CLEAR}{text} ... {time.perf_counter() - began:.1f} s\n")
 
 
@@ -80,8 +67,6 @@ def tell(text: str) -> None:
 
 class FitProgress:
     """Called by `Releases` with a phase and the share of it that is done; used as a context."""
-
-    last_told = -math.inf  # when any of them last wrote on a terminal
 
     def __init__(self, name: str, verbose: int, patience: float | None = None) -> None:
         self._name, self._verbose = name, verbose
@@ -110,7 +95,6 @@ class FitProgress:
         if self._live:
             _write(f"{_CLEAR}{text}")
             self._shown, self._next = True, now + _PAUSE
-            FitProgress.last_told = now
         else:
             _write(f"{text}\n")
             self._next = now + 12 * (now - self._began) + 1.0  # after 5 s, 1 minute, 14 minutes

@@ -113,7 +113,7 @@ def test_a_report_shows_any_column_name(run, name):
         (2, "check t.csv --domain deep.json"),
         (2, "check t.csv --domain deep.toml"),
         (2, "check t.csv --domain deep.yaml"),
-        (2, "tune t.csv --candidates deep.toml --target label --classes no,yes -o n.json"),
+        (2, "tune t.csv --candidates n_nonzero=DEEP --target label --classes no,yes -o n.json"),
         (2, "audit deep.toml"),
         (6, "report m.json --evaluation deep.json -o card.html"),
         (5, "budget show book.db"),
@@ -241,13 +241,12 @@ def test_a_report_is_shown_where_the_balance_cannot_be_read(run, paid, monkeypat
 
 
 def test_a_fit_and_a_search_are_shown_where_the_balance_cannot_be_read(run, paid, monkeypatch):
-    Path("grid.toml").write_text("[grid]\nn_nonzero = [1, 2]\n")
 
     def broken(self):
         raise LedgerError("The ledger book.db cannot be used: the disk is full or failing.")
 
     monkeypatch.setattr(Ledger, "remaining", broken)
-    for command in (["fit", "t.csv"], ["tune", "t.csv", "--candidates", "grid.toml"]):
+    for command in (["fit", "t.csv"], ["tune", "t.csv", "--candidates", "n_nonzero=[1,2]"]):
         code, out, err = run(*command, "-o", "n.json", *FIT, "--ledger", "book.db", "--overwrite")
         assert code == 5
         assert "proven" in out

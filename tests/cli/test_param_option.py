@@ -26,8 +26,8 @@ COMMANDS = {
     "fit prepared": f"{FIT} --prepare private",
     "plan": "plan --n-features 2 --classes no,yes --row-norm 1 --ledger book.db",
     "plan prepared": "plan people.csv --target label --classes no,yes --prepare private --ledger book.db",
-    "tune": FIT.replace("fit", "tune") + " --candidates grid.toml",
-    "tune prepared": FIT.replace("fit", "tune") + " --candidates grid.toml --prepare private",
+    "tune": FIT.replace("fit", "tune") + " --candidates n_nonzero=[1,2]",
+    "tune prepared": FIT.replace("fit", "tune") + " --candidates n_nonzero=[1,2] --prepare private",
 }
 
 
@@ -36,7 +36,6 @@ def folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     rows = "".join(f"0.{i % 7},{i % 3},{'no' if i % 2 else 'yes'}\n" for i in range(60))
     Path("people.csv").write_text("age,visits,label\n" + rows)
-    Path("grid.toml").write_text("[grid]\nn_nonzero = [1, 2]\n")
     Ledger("book.db", epsilon=2.0, delta=1e-6)
 
 
@@ -84,17 +83,10 @@ def test_the_list_of_methods_shows_hyper_parameters(run):
     assert methods()
 
 
-@pytest.mark.parametrize("name", ["grid", "candidate"])
 @pytest.mark.parametrize("more", [[], ["--prepare", "private"]])
-def test_candidates_vary_hyper_parameters_alone(run, name, more):
+def test_candidates_vary_hyper_parameters_alone(run, more):
     for parameter in COMMON:
-        text = (
-            f"[grid]\n{parameter} = [1]\n"
-            if name == "grid"
-            else f"[[candidate]]\n{parameter} = 1\n"
-        )
-        Path("bad.toml").write_text(text)
-        line = COMMANDS["tune"].replace("grid.toml", "bad.toml")
+        line = f"{COMMANDS['tune']} --candidates {parameter}=[1]"
         code, _, err = run(*line.split(), *more)
         assert code == 2
         assert parameter in err

@@ -75,11 +75,10 @@ def test_names_lose_their_spaces_and_must_be_there(visits, tmp_path):
 
 def test_tune_and_evaluate_for_persons_from_one_account(run, visits, tmp_path):
     """Fit, search and evaluation of the same persons, one book; an account for rows refuses the evaluation."""
-    book, model, points = tmp_path / "b.db", tmp_path / "m.json", tmp_path / "points.toml"
-    points.write_text("[grid]\nthreshold = [0.0, 0.5]\n")
+    book, model = tmp_path / "b.db", tmp_path / "m.json"
     run("budget", "create", book, "--epsilon", 5, "--delta", 1e-5, "--unit", "person")
     code, text = run(
-        "tune", visits, "-o", model, "--candidates", points, "--target", "died", "--classes", "0,1",
+        "tune", visits, "-o", model, "--candidates", "threshold=[0.0,0.5]", "--target", "died", "--classes", "0,1",
         "--person", "patient_id", "--ledger", book,
     )  # fmt: skip
     assert code == 0, text

@@ -92,8 +92,7 @@ def test_the_ledger_is_asked_and_not_charged(run, table):
     Ledger("b.db", epsilon=0.5, delta=1e-6)
     words = [table, *WORDS[:4], "--prepare", "private", "--ledger", "b.db"]
     assert "would REFUSE it" in run("plan", *words)[1]
-    (table.parent / "c.toml").write_text("[grid]\nn_nonzero = [1, 2]\n")
-    code, printed = run("tune", *words, "--candidates", table.parent / "c.toml", "--plan")
+    code, printed = run("tune", *words, "--candidates", "n_nonzero=[1,2]", "--plan")
     assert code == 0
     assert "would REFUSE it" in printed
     assert "would allow it" in run("plan", *words, "--epsilon", 0.3)[1]

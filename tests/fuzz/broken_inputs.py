@@ -224,14 +224,13 @@ def cli_cases(model, sign):
         cases.append(Case(name, tuple(arguments), code, files))
 
     pay_more = ("--epsilon", "0.5", *pay)
-    candidates = {"grid.toml": b"[grid]\nn_nonzero = [1, 2]\n"}
-    search = ("--candidates", "grid.toml", *classify)
+    search = ("--candidates", "n_nonzero=[1,2]", *classify)
 
     def add_later(name, data, content, *more, model="model.json", told=target):
         """The same file for commands that come after a fit, or choose its settings."""
         add(f"{name}: evaluate", 3, ["evaluate", model, data, *told, *pay_more], **{data: content})
         if more:
-            add(f"{name}: tune", 3, ["tune", data, *told, *more], **{data: content}, **candidates)
+            add(f"{name}: tune", 3, ["tune", data, *told, *more], **{data: content})
 
     for kind, content in (TABLES | LABELS).items():
         add_later(f"csv {kind}", "x.csv", content, *search)

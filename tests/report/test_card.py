@@ -86,7 +86,7 @@ def test_a_private_model():
         "trust model",
     ):
         assert expected in text, expected
-    assert page.count("<svg") == 3
+    assert page.count("<svg") == 1
     assert "Not private" not in text
 
 

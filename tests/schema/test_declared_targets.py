@@ -100,13 +100,12 @@ COMMANDS = {
     "prepared": "fit {data} {facts} --classes {classes} --bounds age=0..2 --bounds visits=0..2 -o m.json",
     "private": "fit {data} {facts} --classes {classes} --prepare private -o m.json",
     "yaml": "fit {data} --domain facts.yaml -o m.json",
-    "tune": "tune {data} {facts} --classes {classes} --candidates grid.toml -o m.json",
+    "tune": "tune {data} {facts} --classes {classes} --candidates n_nonzero=[1,2] -o m.json",
 }
 
 
 def outcome(run, command, data, classes):
     Path("m.json").unlink(missing_ok=True)
-    Path("grid.toml").write_text("[grid]\nn_nonzero = [1, 2]\n")
     facts_of(classes)
     words = command.format(data=data, facts=FIT, classes=classes).split()
     code, _, err = run(*words)

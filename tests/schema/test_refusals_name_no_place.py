@@ -53,7 +53,7 @@ def write_parquet(place):
 COMMANDS = {
     "fit": f"fit {{0}} {FIT}",
     "stream": f"fit {{0}} {{0}} {FIT}",
-    "tune": f"tune {{0}} {FIT} --candidates grid.toml",
+    "tune": f"tune {{0}} {FIT} --candidates n_nonzero=[1,2]",
     "predict": "predict model.json {0}",
     "evaluate": "evaluate model.json {0} --target label --epsilon 1",
 }
@@ -63,7 +63,6 @@ COMMANDS = {
 def model(run):
     code, _, err = run("fit", write_csv(0, "0"), *FIT.replace("m.json", "model.json").split())
     assert code == 0, err
-    Path("grid.toml").write_text("[grid]\nn_nonzero = [1, 2]\n")
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -115,8 +114,8 @@ HEADLESS = [
     "plan x.csv --target ill --classes no,yes",
     "plan x.csv --target ill --classes no,yes --prepare declared",
     "plan x.csv --classes no,yes --prepare declared",
-    "tune x.csv --target ill --classes no,yes --candidates grid.toml -o m.json",
-    "tune x.csv --target ill --classes no,yes --prepare declared --candidates grid.toml -o m.json",
+    "tune x.csv --target ill --classes no,yes --candidates n_nonzero=[1,2] -o m.json",
+    "tune x.csv --target ill --classes no,yes --prepare declared --candidates n_nonzero=[1,2] -o m.json",
     "check x.csv --classes no,yes -o facts.yaml",
     "check x.csv --target ill --classes no,yes -o facts.yaml",
     "check x.csv --target ill --person id --classes no,yes -o facts.yaml",

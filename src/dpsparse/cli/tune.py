@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from dpsparse._checks import show_name
 from dpsparse._files import check_output
-from dpsparse._json import read_toml
 from dpsparse.cli import options as opt
 from dpsparse.cli.output import emit, emit_paid, keep_model, note, price_record, stage, summary
 from dpsparse.exceptions import ParameterError
@@ -29,12 +27,13 @@ MODEL = "model__"  # the last step of the pipeline that `prepare` makes
     required=False,
     what="model file",
 )
-@opt.option(
+@click.option(
     "--candidates",
-    "candidates_file",
-    type=click.Path(dir_okay=False),
-    about="TOML file: a table [grid] of lists, or tables [[candidate]] one by one. Public: not made from the data.  "
-    "[default: numbers of weights, and thresholds of a classifier]",
+    "listed",
+    multiple=True,
+    metavar="NAME=[A,B]",
+    help="Values of a hyper-parameter or of the threshold, such as n_nonzero=[10,30,null]; all combinations are tried. "
+    "Public: not made from the data. Repeatable.  [default: numbers of weights, and thresholds of a classifier]",
 )
 @opt.flag(
     "--plan",
@@ -44,7 +43,7 @@ MODEL = "model__"  # the last step of the pipeline that `prepare` makes
 @opt.takes("fit", "facts", "data", "columns", "ledger", "name", "json")
 def tune(
     data: str,
-    candidates_file: str | None,
+    listed: tuple[str, ...],
     plan_only: bool,
     options: opt.Options,
 ) -> None:
@@ -55,19 +54,18 @@ def tune(
     if options.output is None and not plan_only:
         raise click.UsageError("Missing option '-o': the model file to write.")
     if options.output is not None:
-        check_output(options.output, options.overwrite, options.inputs(data, candidates_file))
+        check_output(options.output, options.overwrite, options.inputs(data))
     job = describe_job(options, data)
-    candidates = (
-        default_candidates(job)
-        if candidates_file is None
-        else read_candidates(Path(candidates_file))
-    )
+    candidates = read_candidates(listed) or default_candidates(job)
     adjacency = opt.adjacency_of(options, job.ledger)
     job = replace(job, options=replace(job.options, adjacency=adjacency))
     estimator = job.model(seeded=False, paid=False)
     search: Any = DPSearchCV(
         estimator,
-        of_the_pipeline(candidates) if job.prepares else candidates,
+        {
+            n if n == "threshold" or not job.prepares else MODEL + n: v
+            for n, v in candidates.items()
+        },
         epsilon=options.epsilon,
         delta=options.delta,
         ledger=job.ledger,
@@ -77,10 +75,10 @@ def tune(
     if plan_only and n_columns is None:
         raise click.UsageError("--plan needs --n-features, the number of columns to come.")
     price = None if n_columns is None else search.plan(n_columns)  # refuses before a long read
-    if candidates_file is None:
-        listed = "; ".join(f"{name} {', '.join(map(str, v))}" for name, v in candidates.items())
+    if not listed:
+        said = "; ".join(f"{name} {', '.join(map(str, v))}" for name, v in candidates.items())
         note(
-            f"candidates, as no --candidates were named: {listed}. They share one fit, which costs one choice"
+            f"candidates, as no --candidates were named: {said}. They share one fit, which costs one choice"
         )
     if plan_only:
         emit(*price_record(price, job.ledger), options.as_json)
@@ -112,34 +110,15 @@ def default_candidates(job: Job) -> dict[str, list[Any]]:
     return found
 
 
-def of_the_pipeline(candidates: Any) -> Any:
-    """Candidates of a file, which name parameters of the method, as the pipeline around it calls them."""
-
-    def renamed(point: dict[str, Any]) -> dict[str, Any]:
-        return {n if n == "threshold" else MODEL + n: value for n, value in point.items()}
-
-    return renamed(candidates) if isinstance(candidates, dict) else [renamed(p) for p in candidates]
-
-
-def read_candidates(path: Path) -> Any:
-    """A grid, or a list of settings; "none" stands for None, which TOML does not have."""
-    try:
-        content = read_toml(path)
-    except OSError as error:
-        raise ParameterError(f"{path} cannot be read: {error.strerror}.") from None
-    except ValueError:
-        raise ParameterError(f"{path} is not a TOML file.") from None
-    grid, settings = content.get("grid"), content.get("candidate")
-    if set(content) == {"grid"} and isinstance(grid, dict):
-        if not all(isinstance(values, list) for values in grid.values()):
-            raise ParameterError(f"In {path}, [grid] must give a list for every name.")
-        return {name: [_value(v) for v in values] for name, values in grid.items()}
-    if set(content) == {"candidate"} and isinstance(settings, list):
-        return [{name: _value(v) for name, v in point.items()} for point in settings]
-    raise ParameterError(
-        f"{path} must hold a table [grid], or tables [[candidate]], and nothing else."
-    )
-
-
-def _value(value: Any) -> Any:
-    return None if value == "none" else value
+def read_candidates(texts: tuple[str, ...]) -> dict[str, list[Any]]:
+    """A grid, from NAME=[A,B] for every name."""
+    found: dict[str, list[Any]] = {}
+    for text in texts:
+        name, values = opt.pair_of(text, "--candidates", "n_nonzero=[10,30,null]")
+        listed = opt.parse_value(values)
+        if not isinstance(listed, list):
+            raise ParameterError(f"--candidates {name} must be a list, as n_nonzero=[10,30,null].")
+        if name in found:
+            raise ParameterError(f"--candidates {name} is stated twice; state it once.")
+        found[name] = listed
+    return found

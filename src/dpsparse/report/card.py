@@ -22,8 +22,8 @@ from dpsparse.accounting.html import describe, likelihood_factor
 from dpsparse.domain.file import plain_facts
 from dpsparse.exceptions import ParameterError
 from dpsparse.ledger import Ledger
-from dpsparse.report import plots
 from dpsparse.report.evaluation import evaluation_section
+from dpsparse.report.plots import as_svg, weight_figure
 from dpsparse.report.quality import how_good
 from dpsparse.report.template import filled
 from dpsparse.report.weights import (
@@ -98,8 +98,7 @@ def privacy_card(
         g=guarantee,
         words=in_words(guarantee),
         summary=_summary_rows(guarantee),
-        steps=[(name, describe(event)) for name, event in guarantee.events],
-        cost_plot=_cost_plot(guarantee),
+        steps=_steps(guarantee),
         parameters=[(k, v) for k, v in model.plan_.parameters.items() if np.ndim(v) == 0],
         domain=_domain_rows(model),
         quality=how_good(inner, evaluation, drowned),
@@ -159,6 +158,12 @@ def _proofs(source: str) -> list[tuple[str, str]]:
     return found
 
 
+def _steps(g: Guarantee) -> list[tuple[str, str, float]]:
+    """Every release with its noise and what it would cost by itself."""
+    delta = g.delta if 0.0 < g.delta < 1.0 else 1e-6
+    return [(name, describe(event), epsilon(event, delta)) for name, event in g.events]
+
+
 def _summary_rows(g: Guarantee) -> list[tuple[str, list[str]]]:
     """The summary of a guarantee, flattened to (question, lines)."""
     rows = []
@@ -176,15 +181,6 @@ def _summary_rows(g: Guarantee) -> list[tuple[str, list[str]]]:
             lines = ["see the list at the end"]
         rows.append((key.replace("_", " "), lines or ["none"]))
     return rows
-
-
-def _cost_plot(g: Guarantee) -> str:
-    if not g.events:
-        return ""
-    delta = g.delta if 0.0 < g.delta < 1.0 else 1e-6
-    costs = [epsilon(event, delta) for _, event in g.events]
-    total = g.epsilon if g.proven else math.inf
-    return plots.cost_bars([name for name, _ in g.events], costs, total)
 
 
 def _stated(value: Any) -> str:
@@ -228,16 +224,10 @@ def _weights(model: Any, drowned: frozenset[str]) -> dict[str, Any]:
     reach = _reach(model)
     rows = largest_weights(model, 25, reach, drowned)
     positive = positive_label(model)
-    total = int(
-        np.prod(
-            np.atleast_2d(model.coef_).shape
-            if isinstance(model.coef_, np.ndarray)
-            else model.coef_.shape
-        )
-    )
+    total = math.prod(model.coef_.shape)
     return {
         "rows": rows,
-        "plot": plots.weight_dots(rows[:15], positive) if rows else "",
+        "plot": as_svg(weight_figure(rows[:15], positive), "largest weights") if rows else "",
         "nonzero": model.n_nonzero_,
         "total": total,
         "bar": noise_bar(total),
@@ -263,18 +253,16 @@ def _budget(ledger: Ledger, model: Any) -> dict[str, Any]:
     entries = ledger.history()
     paid = [e.seq for e in entries if e.event == model.plan_.event]
     spent = ledger.spent()
-    ceiling = ledger.terms.epsilon
     return {
         "dataset": ledger.dataset,
         "partition": ledger.partition,
         "terms": ledger.terms,
         "spent": spent,
         "remaining": ledger.remaining(),
-        "percent": min(100.0, 100.0 * spent / ceiling),
+        "percent": min(100.0, 100.0 * spent / ledger.terms.epsilon),
         "entries": entries[-50:],
         "paid": paid,
         "n_entries": len(entries),
-        "plot": plots.budget_steps([e.total for e in entries], ceiling) if len(entries) > 1 else "",
         "head": ledger.head,
         "verified": ledger.verify(),
     }

@@ -10,8 +10,7 @@ import numpy as np
 
 import dpsparse
 from dpsparse._html import page
-from dpsparse.exceptions import DPSparseError
-from dpsparse.report.plots import CLEAR, FAINT, INK, _svg
+from dpsparse.report.plots import CLEAR, FAINT, INK, as_svg, new_figure
 from dpsparse.report.template import filled
 
 if TYPE_CHECKING:
@@ -55,11 +54,7 @@ def _panels(report: Report) -> dict[str, Callable[[Any, Report], None]]:
 
 
 def _drawn(report: Report, panels: Mapping[str, Callable[[Any, Report], None]]) -> Any:
-    try:
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise DPSparseError("Plots need matplotlib: pip install 'dpsparse[plot]'.") from error
-    figure = Figure(figsize=(4.4 * len(panels), 3.8), layout="constrained")
+    figure = new_figure(4.4 * len(panels), 3.8)
     for axes, draw in zip(np.ravel(figure.subplots(1, len(panels))), panels.values(), strict=True):
         for side in ("top", "right"):
             axes.spines[side].set_visible(False)
@@ -134,7 +129,9 @@ def evaluation_section(report: Report) -> str:
             if name in _TITLES
         ],
         # One picture each: side by side they would shrink, and their text with them.
-        plots=[_svg(_drawn(report, {name: draw}), name) for name, draw in _panels(report).items()],
+        plots=[
+            as_svg(_drawn(report, {name: draw}), name) for name, draw in _panels(report).items()
+        ],
     )
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.special import chdtri, ndtri
 
-from dpsparse.report import plots
+from dpsparse.report.plots import weight_figure
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ def largest_weights(
 
 def plot_weights(model: Any, top: int = 15) -> Any:
     """A matplotlib figure of the largest weights, with bars of two standard deviations of their noise."""
-    return plots.weight_figure(largest_weights(model, top), positive_label(model))
+    return weight_figure(largest_weights(model, top), positive_label(model))
 
 
 def weights_frame(model: Any) -> Any:
