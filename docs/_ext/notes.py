@@ -197,7 +197,6 @@ PROOFS = {
     "dp_evaluate": "evaluation",
     "epsilon": "accounting",
     "delta": "accounting",
-    "rdp": "accounting",
     "calibrate": "accounting",
     "gaussian_parameter": "accounting",
 }

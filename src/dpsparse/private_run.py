@@ -17,10 +17,9 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from dpsparse._checks import show_number
-from dpsparse.accounting.conversion import renyi_epsilon
-from dpsparse.accounting.events import Event, Exponential, Repeated, Sequence
+from dpsparse.accounting.conversion import epsilon as event_epsilon
+from dpsparse.accounting.events import Event, Exponential, Repeated, Sequence, leaves
 from dpsparse.accounting.guarantee import EVALUATED, Plan
-from dpsparse.accounting.rdp import leaves
 from dpsparse.exceptions import DomainError, NotPrivateWarning, UnpaidFitsWarning
 from dpsparse.jit import NO_NUMBA, numba
 from dpsparse.mechanisms.top_k import MOST_CANDIDATES
@@ -146,8 +145,7 @@ def _count_unpaid_fit(plan: Plan) -> None:
         together = Sequence(tuple(Repeated(event, n) for event, n in events.items()))
     if n_fits == 1 or n_fits & (n_fits - 1):
         return
-    # The Renyi bound takes a millisecond. The exact one takes seconds for some methods and is a few per cent lower.
-    spent = renyi_epsilon(together, plan.delta)
+    spent = event_epsilon(together, plan.delta)
     warnings.warn(
         f"This process has made {n_fits} private fits without a ledger. If they used the same rows, they spent epsilon "
         f"{spent:.3g} at delta {show_number(plan.delta)} together. Pass ledger=Ledger(path, epsilon=...) to every fit: "

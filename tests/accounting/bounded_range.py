@@ -1,10 +1,9 @@
 """Bounded-range steps in plain NumPy, written apart from the accountant: the oracle of test_bounded_range.py.
 
-    renyi(eta, orders)          the exact Renyi curve of one step
     profile(eta, count)         delta at epsilon = 0, spacing, 2 spacing, ... of `count` adaptive steps
 
 A step has bounded range eta if its privacy loss lies, for every pair of neighbours, in some interval of length eta.
-Proof: docs/proofs/accounting.md, sections 2, 3, 7 and 8.
+Proof: docs/proofs/accounting.md, sections 2 and 7.
 """
 
 import math
@@ -13,40 +12,6 @@ import numpy as np
 
 _CHARGE = 1.0 + 2e-14  # some thirty roundings of positive numbers, at every step
 _TINY = 1e-300  # what a product that underflows can lack
-_SERIES = 1.0 / np.cumprod(np.arange(2.0, 16.0))  # 1/2!, 1/3!, ...: (e^z - 1 - z)/z^2 near 0
-
-
-def renyi(eta, orders):
-    """The Renyi divergence of one step at each order above 1, attained by two candidates."""
-    a = np.atleast_1d(np.asarray(orders, dtype=np.float64))
-    b = a - 1.0
-    with np.errstate(all="ignore"):
-        # The two losses of the worst pair are t = eta - s and -s; s maximises the moment.
-        s = np.log((np.expm1(-b * eta) / b) / (np.expm1(-a * eta) / a))
-        s = np.clip(np.nan_to_num(s, nan=0.0), 0.0, eta)
-        t = eta - s
-        up = np.expm1(-s) / math.expm1(-eta)
-        down = np.exp(-s) * np.expm1(-t) / math.expm1(-eta)
-        # Moment - 1 as a sum of positive terms, so that nothing cancels for small eta.
-        moment = b * (up * _loss_term(t, b) + down * _loss_term(-s, b))
-        exact = np.log1p(moment) / b
-        # A large moment is taken as a logarithm at once; nothing cancels there.
-        large = t + np.log(up + down * np.exp(-b * eta)) / b
-        exact = np.where(b * t > 30.0, large, exact) * (1.0 + 1e-13)
-    exact = np.where(np.isfinite(exact), exact, np.inf)
-    return np.minimum(np.minimum(exact, a * eta * eta / 8.0), eta).reshape(np.shape(orders))
-
-
-def _loss_term(u, b):
-    return u * u * (_second(-u) + b * _second(b * u))
-
-
-def _second(z):
-    """(e^z - 1 - z)/z^2, which is positive."""
-    near = np.clip(z, -0.5, 0.5)
-    far = np.where(np.abs(z) < 0.5, 1.0, z)
-    series = np.polynomial.polynomial.polyval(near, _SERIES)
-    return np.where(np.abs(z) < 0.5, series, (np.expm1(far) - far) / (far * far))
 
 
 def profile(eta, count, resolution, smallest=1e-15):

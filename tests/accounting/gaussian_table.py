@@ -25,8 +25,12 @@ from pathlib import Path
 import numpy as np
 
 from dpsparse.accounting import dominance
-from dpsparse.accounting.adaptive import Array, BoundedRangeStep, bounded_range_profile
-from dpsparse.accounting.adaptive import profile as gaussian_profile
+from dpsparse.accounting.adaptive import (
+    Array,
+    BoundedRangeStep,
+    bounded_range_profile,
+    gaussian_profile,
+)
 from dpsparse.accounting.dominance import CUT, FIRST, GRID, LAST, is_dominated
 
 # Steps: cells per range. The prices of further steps are certified after each of these.

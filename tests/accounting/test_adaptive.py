@@ -18,10 +18,9 @@ from dpsparse.accounting import (
     epsilon,
 )
 from dpsparse.accounting.adaptive import BoundedRangeStep, bounded_range_profile, pure_profile
-from dpsparse.accounting.composition import _perturbation_profile, adaptive_run
-from dpsparse.accounting.conversion import best_bound, renyi_epsilon
-from dpsparse.accounting.objective import delta_profile, delta_profiles
-from dpsparse.accounting.rdp import leaves
+from dpsparse.accounting.conversion import _perturbation_profile, best_bound, dominating_run
+from dpsparse.accounting.events import leaves
+from dpsparse.accounting.objective import delta_profile
 
 
 def adversary(eta, count, cells):
@@ -192,13 +191,12 @@ def test_no_random_interleaved_run_exceeds_the_bound():
         ]
         p, q = np.array(_law(rng, run)).T
         event = Sequence(tuple(Repeated(KINDS[k][1](size), n) for k, size, n in run))
-        product = adaptive_run(tuple(leaves(event).items()))
+        product = dominating_run(tuple(leaves(event).items()))
         for eps in (0.0, *rng.uniform(0.0, 2.5, 2)):
             both = [np.maximum(a - math.exp(eps) * b, 0.0).sum() for a, b in ((p, q), (q, p))]
             bound = delta(event, float(eps))
             assert max(both) <= bound * (1 + 1e-12) + 1e-15
-            if product is not None:
-                assert max(both) <= product.delta(float(eps)) * (1 + 1e-12) + 1e-15
+            assert max(both) <= product.delta(float(eps)) * (1 + 1e-12) + 1e-15
             closest = max(closest, max(both) / max(bound, 1e-12))
     assert closest > 0.999  # some runs attain it: the test has teeth
 
@@ -256,10 +254,6 @@ def test_one_step_is_the_closed_form():
         np.testing.assert_allclose(profile.values[:-1], exact[:-1], rtol=1e-12)
         assert np.all(profile.values[:-1] >= exact[:-1] * (1 - 1e-14))
         assert float(profile.delta(np.array(0.0))) == pytest.approx(math.tanh(eta / 4), rel=1e-12)
-    # And it is used: exact in both directions.
-    eps = epsilon(Exponential(1.0), 1e-4)
-    assert math.expm1((eps - 1.0) / 2.0) ** 2 / -math.expm1(-1.0) == pytest.approx(1e-4, rel=1e-9)
-    assert delta(Exponential(1.0), eps) == pytest.approx(1e-4, rel=1e-9)
 
 
 @pytest.mark.parametrize("eta", [0.02, 0.3])
@@ -315,17 +309,16 @@ def test_mixed_runs_agree_with_dp_accounting():
     assert alone == pytest.approx(response.self_compose(30).get_epsilon_for_delta(1e-6), rel=2e-3)
 
 
-def test_several_kinds_cost_less_than_their_renyi_curves():
+def test_several_kinds_cost_what_the_engineering_note_says():
     event = Sequence((Repeated(Exponential(0.1), 30), Gaussian(1 / 0.15)))
     value, name = best_bound(event, 1e-6)
     assert name == "adaptive"
-    assert value == pytest.approx(1.34798, abs=2e-5)  # the value of the engineering note
-    assert renyi_epsilon(event, 1e-6) == pytest.approx(1.4314, abs=1e-4)
+    assert value == pytest.approx(1.34798, abs=2e-5)
     # The order of the record does not matter: the bound holds for every interleaving.
     turned = Sequence((Gaussian(1 / 0.15), Repeated(Exponential(0.1), 30)))
     assert epsilon(turned, 1e-6) == pytest.approx(value, rel=1e-12)
     two = Sequence((Repeated(Exponential(0.1), 30), Repeated(Exponential(0.05), 30)))
-    assert epsilon(two, 1e-6) < renyi_epsilon(two, 1e-6) * 0.97
+    assert epsilon(two, 1e-6) < epsilon(Repeated(Exponential(0.1), 38), 1e-6)
     assert epsilon(two, 1e-6) > epsilon(Repeated(Exponential(0.1), 30), 1e-6)
 
 
@@ -338,7 +331,7 @@ def test_objective_perturbation_beside_selections():
     value, name = best_bound(event, 1e-6)
     assert name == "adaptive"
     assert max(epsilon(tilt, 1e-6), epsilon(picks, 1e-6)) < value
-    assert value < 0.97 * renyi_epsilon(event, 1e-6)
+    assert value < 0.9 * (epsilon(tilt, 1e-6) + epsilon(picks, 1e-6))
     for eps in (0.0, 0.3, 0.9):
         assert delta(Sequence((picks, Gaussian(4.0, 0.7))), eps) <= delta(event, eps)
     # On the nodes and between them the profile that is multiplied lies above the proven one.
@@ -346,10 +339,6 @@ def test_objective_perturbation_beside_selections():
     for eps in np.linspace(0.0, 1.5, 37):
         own = delta_profile(0.7 / 4.0, 0.25 / 5.0, "one-sided", False, float(eps))
         assert own <= float(profile.delta(np.array(eps))) * (1 + 1e-9)
-    many = [delta_profile(0.175, 0.05, "one-sided", False, e) for e in (0.0, 0.2, 0.8)]
-    fast = delta_profiles(0.175, 0.05, "one-sided", False, np.array([0.0, 0.2, 0.8]))
-    np.testing.assert_allclose(fast, many, rtol=1e-8)
-    assert np.all(fast >= np.array(many) * (1 - 1e-13))
 
 
 def test_the_name_says_which_bound_was_used():

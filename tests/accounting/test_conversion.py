@@ -22,9 +22,7 @@ from dpsparse.accounting import (
     calibrate,
     delta,
     epsilon,
-    rdp,
 )
-from dpsparse.accounting.conversion import renyi_epsilon
 from dpsparse.exceptions import ParameterError, UnknownEventError
 
 
@@ -66,24 +64,12 @@ def test_gaussian_runs_add_their_squares():
     run = Sequence((Repeated(Gaussian(10.0), 36), Gaussian(4.0, 2.0), Gaussian(5.0, 1.0)))
     single = Gaussian(1 / math.sqrt(0.36 + 0.25 + 0.04))
     assert epsilon(run, 1e-6) == pytest.approx(epsilon(single, 1e-6), rel=1e-13)
-    # The analytic form is a few per cent below the Renyi bound of the same run.
-    ratio = epsilon(run, 1e-6) / renyi_epsilon(single, 1e-6)
-    assert 0.90 < ratio < 0.98
 
 
 def test_one_gaussian_of_known_noise():
     # Balle-Wang: sigma 1, epsilon 1 has delta 0.12693673750664394.
     assert delta(Gaussian(1.0), 1.0) == pytest.approx(0.12693673750664394, rel=1e-14)
     assert delta(Gaussian(1.0), 0.0) == pytest.approx(math.erf(0.5 / math.sqrt(2)), rel=1e-14)
-
-
-def test_renyi_conversion_matches_a_dense_scan_of_orders():
-    a = 1 + np.geomspace(1e-3, 1e6, 400_001)
-    for rho, d in ((1e-4, 1e-6), (0.02, 1e-6), (0.5, 1e-9), (3.0, 1e-3)):
-        scan = (a * rho + np.log1p(-1 / a) - np.log(d * a) / (a - 1)).min()
-        found = renyi_epsilon(Gaussian(1 / math.sqrt(2 * rho)), d)
-        assert found == pytest.approx(scan, rel=1e-8)
-        assert found <= scan * (1 + 1e-12)
 
 
 def test_pure_events_take_the_best_of_three_bounds():
@@ -308,49 +294,3 @@ def test_laplace_and_geometric_runs_lie_just_above_the_numerical_optimum(scale, 
         ours = epsilon(Repeated(event, count), 1e-6)
         # The oracle rounds losses up to its grid: allow it that much.
         assert best * 0.99 - 1e-3 * count <= ours <= 1.15 * best
-
-
-@pytest.mark.parametrize(("scale", "count"), [(10.0, 50), (3.0, 4)])
-def test_renyi_accountants_agree(scale, count):
-    accounting = pytest.importorskip("dp_accounting", exc_type=ImportError)
-    rdp_accounting = pytest.importorskip("dp_accounting.rdp", exc_type=ImportError)
-    orders = list(1 + np.geomspace(1e-2, 1e4, 2000))
-    for event, other in (
-        (laplace(scale), accounting.LaplaceDpEvent(scale)),
-        (Gaussian(scale), accounting.GaussianDpEvent(scale)),
-    ):
-        accountant = rdp_accounting.RdpAccountant(orders)
-        accountant.compose(other, count)
-        ours = renyi_epsilon(Repeated(event, count), 1e-6)
-        assert ours == pytest.approx(accountant.get_epsilon(1e-6), rel=1e-4)
-        # The best of all bounds is at most as large.
-        assert epsilon(Repeated(event, count), 1e-6) <= ours * (1 + 1e-9)
-
-
-@pytest.mark.parametrize("a", [1.5, 2.0, 10.0, 100.0])
-def test_curves_agree_with_autodp(a):
-    bank = pytest.importorskip("autodp.rdp_bank", exc_type=ImportError)
-    for x in (0.05, 0.5, 3.0):
-        assert float(rdp(Pure(x), a)) == pytest.approx(bank.RDP_pureDP({"eps": x}, a), rel=1e-6)
-        assert float(rdp(laplace(1 / x), a)) == pytest.approx(
-            bank.RDP_laplace({"b": 1 / x}, a), rel=1e-6
-        )
-        assert float(rdp(Gaussian(1 / x), a)) == pytest.approx(
-            bank.RDP_gaussian({"sigma": 1 / x}, a), rel=1e-12
-        )
-        # autodp bounds an exponential mechanism by a eta^2/8 and by its pure parameter.
-        assert float(rdp(Exponential(x), a)) <= min(
-            bank.RDP_zCDP({"rho": x * x / 8, "xi": 0}, a), x
-        )
-
-
-@pytest.mark.filterwarnings("ignore::RuntimeWarning")  # raised inside autodp's optimiser
-@pytest.mark.parametrize(("target", "count"), [(0.1, 100), (1.0, 1000), (4.0, 1000)])
-def test_exponential_runs_agree_with_autodp(target, count):
-    """autodp charges a eta^2/8; the exact curve is lower by less than one per cent here."""
-    zoo = pytest.importorskip("autodp.mechanism_zoo", exc_type=ImportError)
-    eta = {0.1: 5.0679e-3, 1.0: 1.39588e-2, 4.0: 4.98851e-2}[target]
-    theirs = zoo.zCDP_Mechanism(count * eta**2 / 8).get_approxDP(1e-6)
-    ours = renyi_epsilon(Repeated(Exponential(eta), count), 1e-6)
-    assert theirs == pytest.approx(target, rel=2e-2)
-    assert 0.98 * theirs <= ours <= theirs * (1 + 1e-4)

@@ -10,7 +10,7 @@ from functools import cache
 import numpy as np
 import pytest
 from scipy.optimize import brentq
-from scipy.special import expit, logsumexp
+from scipy.special import expit
 
 from dpsparse.accounting import (
     Exponential,
@@ -20,7 +20,6 @@ from dpsparse.accounting import (
     Sequence,
     calibrate,
     objective,
-    rdp,
 )
 from dpsparse.accounting import delta as delta_of
 from dpsparse.accounting import epsilon as epsilon_of
@@ -92,23 +91,6 @@ def test_exact_profile_lies_below_the_bound(flatness, mu, replace_one):
                     assert exact <= bound * (1 + slack[0]) + slack[1]
 
 
-@pytest.mark.parametrize("replace_one", [False, True])
-@pytest.mark.parametrize(("flatness", "mu"), [(0.25, 0.3), (1.0, 1.0), (2.0, 2.0)])
-def test_exact_renyi_divergence_lies_below_the_curve(flatness, mu, replace_one):
-    orders = np.array([1.1, 1.5, 2.0, 4.0, 8.0, 16.0])
-    cases = [("one-sided", logistic(0), logistic(1), 0.25), ("glm", huber(3.0), huber(-3.0), 1.0)]
-    for name, row, other, curvature in cases:
-        ridge, scale = curvature / flatness, 1.0 / mu
-        for others in ([], [row, other], [other] * 20):
-            neighbour = [*others, other] if replace_one else others
-            p, q, width = log_densities([*others, row], neighbour, ridge, scale)
-            curve = objective.rdp_curve(mu, flatness, name, replace_one, orders)
-            for order, bound in zip(orders, curve, strict=True):
-                for a, b in ((p, q), (q, p)):
-                    moment = logsumexp(order * a - (order - 1) * b) + math.log(width)
-                    assert moment / (order - 1) <= bound * (1 + 2e-3) + 1e-9
-
-
 def test_bound_is_attained():
     """A row whose slope stays at its bound moves b by all of L: the charge is met to 99 %, and
     charging half of L (half the noise) falls far below the truth."""
@@ -146,7 +128,7 @@ def test_noise_against_kifer_smith_thakurta(epsilon):
 
 
 def test_profile_is_monotone_and_continuous():
-    for loss in objective.LOSSES:
+    for loss in ("glm", "one-sided"):
         for replace_one in (False, True):
             values = [
                 objective.delta_profile(0.7, 0.3, loss, replace_one, e)
@@ -157,29 +139,18 @@ def test_profile_is_monotone_and_continuous():
             assert 0.0 <= values[-1] <= values[0] <= 1.0
 
 
-def test_large_orders_do_not_overflow():
-    orders = np.array([1.0 + 1e-6, 1e3, 1e6])
-    for loss in objective.LOSSES:
-        curve = objective.rdp_curve(0.5, 0.2, loss, False, orders)
-        assert np.all(np.isfinite(curve))
-        assert np.all(np.diff(curve) >= 0)
-
-
 def test_event_reaches_the_accountant():
     event = ObjectivePerturbation(7.0, 1.0, 0.25, 0.5, "one-sided")
-    orders = np.array([1.5, 4.0, 32.0])
-    assert np.array_equal(
-        rdp(event, orders), objective.rdp_curve(1 / 7, 0.5, "one-sided", False, orders)
-    )
-    assert np.allclose(rdp(Repeated(event, 3), orders), 3 * rdp(event, orders))
     spent = epsilon_of(event, 1e-6)
     assert delta_of(event, spent) <= 1e-6
-    assert objective.delta_profile(1 / 7, 0.5, "one-sided", False, spent) == pytest.approx(1e-6)
+    assert objective.delta_profile(1 / 7, 0.5, "one-sided", False, spent) == pytest.approx(
+        1e-6, rel=0.01
+    )
     assert from_dict(json.loads(json.dumps(to_dict(event)))) == event
 
 
 @pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
-@pytest.mark.parametrize("loss", objective.LOSSES)
+@pytest.mark.parametrize("loss", ["glm", "one-sided"])
 def test_calibration_never_overspends(loss, adjacency):
     def make(scale):
         event = ObjectivePerturbation(scale, 2.0, 1.0, 8.0, loss, adjacency)

@@ -7,8 +7,8 @@ import pytest
 from scipy.stats import norm
 
 from dpsparse.accounting import Gaussian, ObjectivePerturbation, Repeated, epsilon, transport
-from dpsparse.accounting.adaptive import profile as gaussian_profile
-from dpsparse.accounting.composition import gaussian_parameter
+from dpsparse.accounting.adaptive import gaussian_profile
+from dpsparse.accounting.dominance import gaussian_parameter
 from dpsparse.accounting.transport import transport_profile
 
 W = np.linspace(-9.0, 9.0, 3601)

@@ -18,11 +18,10 @@ from numpydoc.docscrape import NumpyDocString  # noqa: E402
 
 from notes import public_names  # noqa: E402
 
-# Records that other names return, and errors: nobody calls them. Audits have their own page. numpydoc takes
-# accounting.rdp for the module of that name.
+# Records that other names return, and errors: nobody calls them. Audits have their own page.
 RECORDS = {
     "Guarantee", "Plan", "Rows", "evaluation.Estimate", "evaluation.Report",
-    "inference.Inference", "model_selection.Forecast", "preprocessing.TableLook", "io.Table", "accounting.rdp",
+    "inference.Inference", "model_selection.Forecast", "preprocessing.TableLook", "io.Table",
 }  # fmt: skip
 CALLED = [
     name

@@ -20,13 +20,12 @@ from dpsparse.accounting import (
     RoundedGaussian,
     Sequence,
     ThresholdedGaussian,
-    composition,
     delta,
+    dominance,
     epsilon,
     gaussian_parameter,
 )
-from dpsparse.accounting.adaptive import bounded_range_profile, pure_profile
-from dpsparse.accounting.adaptive import profile as gaussian_profile
+from dpsparse.accounting.adaptive import bounded_range_profile, gaussian_profile, pure_profile
 from dpsparse.exceptions import BudgetError, LedgerError
 from dpsparse.ledger import Ledger
 from dpsparse.ledger import filter as ledger_filter
@@ -266,13 +265,13 @@ def test_tails_slacks_and_leaks_share_one_reserve(both, last):
 
 
 def test_slack_of_the_gaussian_is_charged_to_the_same_reserve(monkeypatch):
-    honest = composition.leaf_parameter
+    honest = dominance.leaf_parameter
 
     def slack(leaf, count):
         mu, leak = honest(leaf, count)
         return mu, 0.7 * ROOM if isinstance(leaf, Pure) else leak
 
-    monkeypatch.setattr(composition, "leaf_parameter", slack)
+    monkeypatch.setattr(dominance, "leaf_parameter", slack)
     ledger = Ledger(epsilon=3.0, delta=DELTA)
     ledger.reserve(plan(Gaussian(50.0)))
     ledger.reserve(plan(Pure(0.01)))
@@ -286,7 +285,9 @@ def dearest(first, make, low=1e-14, high=3.0):
     def admitted(size):
         spending = ledger_filter.Spending(TERMS)
         for event in (first, make(size)):
-            spending.add(event, price_of(event, TERMS))
+            spending = spending.plus(
+                ledger_filter.Spending.of(TERMS, event, price_of(event, TERMS))
+            )
         return spending.filtered() <= TERMS.epsilon * (1.0 + 1e-9)
 
     for _ in range(40):
@@ -354,7 +355,7 @@ def body(path, seq):
 
 def test_a_better_table_later_changes_no_entry(monkeypatch):
     monkeypatch.setattr(
-        composition, "bounded_range_mu", lambda eta, count: eta * math.sqrt(count / 8.0)
+        dominance, "bounded_range_mu", lambda eta, count: eta * math.sqrt(count / 8.0)
     )
     gaussian = Ledger(epsilon=1.0, delta=DELTA)
     gaussian.reserve(plan(steps(100)))

@@ -17,7 +17,7 @@ from dpsparse import (
     DPTwoStageRegressor,
 )
 from dpsparse.accounting import ObjectivePerturbation, epsilon
-from dpsparse.accounting.rdp import leaves
+from dpsparse.accounting.events import leaves
 from dpsparse.domain import Domain
 from dpsparse.exceptions import CalibrationError, DomainError, NotPrivateWarning, ParameterError
 

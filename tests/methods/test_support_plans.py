@@ -16,7 +16,7 @@ from dpsparse import (
     private_run,
 )
 from dpsparse.accounting import Exponential, ObjectivePerturbation, RoundedGaussian
-from dpsparse.accounting.rdp import leaves
+from dpsparse.accounting.events import leaves
 from dpsparse.domain import Domain
 from dpsparse.exceptions import DomainError, ParameterError
 from dpsparse.ledger import Ledger

@@ -23,7 +23,7 @@ from dpsparse import (
     private_run,
 )
 from dpsparse.accounting import epsilon
-from dpsparse.accounting.rdp import leaves
+from dpsparse.accounting.events import leaves
 from dpsparse.exceptions import BudgetError, DPSparseError, NotPrivateWarning, ParameterError
 from dpsparse.preprocessing import DPStandardizer, DPTablePreparer
 from dpsparse.preprocessing.pipeline import replan_for_width

@@ -1,8 +1,8 @@
-"""Accounting: events, their Renyi curves, calibration, plans and guarantees."""
+"""Accounting: events, their prices, calibration, plans and guarantees."""
 
 from dpsparse.accounting.budget import REST, Budget, calibrate
-from dpsparse.accounting.composition import gaussian_parameter
 from dpsparse.accounting.conversion import delta, epsilon
+from dpsparse.accounting.dominance import gaussian_parameter
 from dpsparse.accounting.events import (
     Event,
     Exponential,
@@ -17,7 +17,6 @@ from dpsparse.accounting.events import (
     ThresholdedGaussian,
 )
 from dpsparse.accounting.guarantee import Guarantee, Phase, Plan
-from dpsparse.accounting.rdp import rdp
 
 __all__ = [
     "REST",
@@ -40,5 +39,4 @@ __all__ = [
     "delta",
     "epsilon",
     "gaussian_parameter",
-    "rdp",
 ]

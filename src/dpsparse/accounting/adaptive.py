@@ -11,7 +11,7 @@ H is convex in g and known on nodes y = j h, j >= 0; between nodes its chord in 
 of t both arguments stay between two nodes and the maximum is in closed form, so the chord is the only loss,
 and it is on the safe side. All terms are positive; what rounding can cost is charged at every step. Steps of
 different kinds are multiplied as independent pairs, which bounds every order and every interleaving of
-them. Proofs: docs/proofs/accounting.md, sections 6 and 7.
+them. Proofs: docs/proofs/accounting.md, sections 6 to 8.
 
 The profile of N(mu, 1) against N(0, 1) comes first, with a bound on its rounding error:
 
@@ -36,9 +36,6 @@ from dpsparse.jit import njit
 
 Array = np.ndarray[Any, np.dtype[np.float64]]
 
-# The root of a profile is approached from above to about this distance, in standard deviations of the loss.
-_CLOSE = 1e-12
-
 # Gauss-Legendre on [0, 1].
 _NODES, _WEIGHTS = (v / 2.0 for v in np.polynomial.legendre.leggauss(8))
 _NODES = _NODES + 0.5
@@ -62,7 +59,7 @@ def log_profile(mu: float, y: Array) -> tuple[Array, Array]:
     return np.asarray(value), np.asarray(error)
 
 
-def profile(mu: float, y: Array) -> Array:
+def gaussian_profile(mu: float, y: Array) -> Array:
     """An upper bound of G_mu(e^y) for any y, equal to it up to rounding."""
     if mu == 0.0:
         return np.maximum(0.0, -np.expm1(y))
@@ -78,46 +75,50 @@ def _mills(z: Array) -> Array:
     return np.asarray(math.sqrt(math.pi / 2.0) * erfcx(z / math.sqrt(2.0)), dtype=np.float64)
 
 
-def smallest_epsilon(log_delta: Callable[[float], float], mu: float, target: float) -> float:
-    """The smallest epsilon >= 0 with log_delta(epsilon) <= target, from the safe side; infinite if none is.
+LIMIT = math.log(1e30)  # parameters are sought between 1e-30 and 1e30
 
-    `log_delta` falls about as the profile of a Gaussian of parameter `mu` does: the depth of the tail,
-    sqrt(-2 log delta), is nearly a line in epsilon of slope 1/mu, and secants meet it in a few turns.
+
+def last_affordable(
+    excess: Callable[[float], float], start: float, slope: float, close: float
+) -> float:
+    """The largest y with excess(y) <= 0, to within `close` of the root; -inf where none is, inf where all are.
+
+    `excess` rises, with a slope of about `slope`: secants from `start`, halving where they do not help. Where it jumps
+    over zero, the last affordable y before the jump is returned.
     """
-    wanted = math.sqrt(-2.0 * target)
-
-    def excess(epsilon: float) -> float:
-        return wanted - math.sqrt(-2.0 * max(-1e300, min(0.0, log_delta(epsilon))))
-
-    low, high = 0.0, math.inf  # too dear, affordable
-    last, slope = (0.0, excess(0.0)), 1.0 / mu
-    if last[1] <= 0.0:
-        return 0.0
-    epsilon = mu * (mu / 2.0 + wanted)
-    limit = 10.0 * epsilon
-    for turn in range(200):
-        f = excess(epsilon)
-        if -_CLOSE <= f <= 0.0 or high <= low * (1.0 + 4e-16):
-            break
-        low, high = (low, epsilon) if f <= 0.0 else (epsilon, high)
-        if low > limit:
+    low, high = -math.inf, math.inf  # affordable, too dear
+    y, reach, steepest, flattest = start, 1.0, 25.0 * slope, 0.05 * slope
+    last: tuple[float, float] | None = None
+    for turn in range(400):
+        f = excess(y)
+        if -close <= f <= 0.0:
+            return y
+        low, high = (max(low, y), high) if f <= 0.0 else (low, min(high, y))
+        if low >= LIMIT:
             return math.inf
-        if epsilon != last[0]:
-            slope = min(20.0 / mu, max(0.05 / mu, (last[1] - f) / (epsilon - last[0])))
-        last = (epsilon, f)
-        ahead = epsilon + (f + _CLOSE / 2.0) / slope
-        epsilon = (
-            ahead if low < ahead < high and turn % 8 < 7 else min(2.0 * low, (low + high) / 2.0)
-        )
-    else:
-        return high  # the last epsilon was not looked at
-    return epsilon if f <= 0.0 else high
+        if high <= -LIMIT:
+            return -math.inf
+        if high - low < max(1e-13, close / 100.0):
+            return low
+        if last is not None and y != last[0]:
+            slope = min(steepest, max(flattest, (f - last[1]) / (y - last[0])))
+        last = (y, f)
+        ahead = y - (f + close / 2.0) / slope
+        if math.isinf(high - low):  # not enclosed yet: ever longer strides
+            stride = math.copysign(min(max(abs(ahead - y) * 1.01, 1e-9), reach), ahead - y)
+            y, reach = min(LIMIT, max(-LIMIT, y + stride)), 2.0 * reach
+        elif low < ahead < high and turn % 8 < 7:
+            y = ahead
+        else:
+            y = (low + high) / 2.0
+    return low
 
 
 # A step is some thirty operations with positive results, each off by at most 2^-53 or, for
 # exp and expm1, 2^-51: together below 1e-14. A product that underflows is off by less than _TINY.
 _CHARGE = 1.0 + 2e-14
 _TINY = 1e-300
+_LONGEST_PRODUCT = 4000  # nodes
 
 
 @dataclass(frozen=True)
@@ -174,20 +175,22 @@ class Profile:
         A hinge w_j (g_j - g)_+ becomes w_j g_j G_mu(g/g_j): one sum.
         """
         y, weights, floor = self.hinges
-        total = float(np.sum(weights * profile(mu, epsilon - y))) + floor
+        total = float(np.sum(weights * gaussian_profile(mu, epsilon - y))) + floor
         return min(1.0, total * (1.0 + 1e-12))
 
     def times(self, other: Profile) -> Profile:
-        """The profile of both pairs side by side, on the coarser of the two grids."""
+        """The profile of both pairs side by side, on the finer of the two grids unless that were too long."""
         if other.spacing > self.spacing:
             return other.times(self)
         y, weights, floor = other.hinges
         reach = len(self.values) * self.spacing + len(other.values) * other.spacing
-        nodes: Array = self.spacing * np.arange(math.ceil(reach / self.spacing), dtype=np.float64)
+        spacing = max(other.spacing, reach / _LONGEST_PRODUCT)
+        nodes: Array = spacing * np.arange(math.ceil(reach / spacing), dtype=np.float64)
         values = np.empty(len(nodes))
         _add_chords(self.values, self.spacing, nodes, y, weights, values)
         values += floor
-        return Profile(self.spacing, np.minimum(1.0, values * (1.0 + 1e-12)))
+        # What is not a number, after an overflow at an absurd epsilon, must cost everything.
+        return Profile(spacing, np.fmin(1.0, values * (1.0 + 1e-12)))
 
 
 def _bends(y: Array, values: Array, spacing: float) -> Array:
@@ -256,6 +259,22 @@ def pure_profile(epsilon: float, count: int) -> Profile:
     rounding = 1.0 + 1e-15 * (20.0 + count * (3.0 + epsilon + math.log(count + 1.0)))
     paid *= masses  # and added by NumPy: the order of linear algebra depends on the machine
     return Profile(epsilon, np.minimum(1.0, paid.sum(axis=1) * rounding))
+
+
+def geometric_profile(scale: float, sensitivity: int) -> Profile:
+    """One integer with two-sided geometric noise against the same shifted by the sensitivity, its worst shift.
+
+    With r = e^{-1/scale} the values x <= m tell the two apart at epsilon = j/scale, m = floor((D - j - 1)/2), and
+    delta = ((1 - r^{m+1}) + r (1 - e^epsilon r^{D-m-1}))/(1 + r). The kinks of delta lie at whole j; where D is large
+    only some of them are taken.
+    """
+    stride = math.ceil(sensitivity / 400)
+    j: Array = stride * np.arange(math.ceil(sensitivity / stride) + 1.0)
+    m = np.floor((sensitivity - j - 1.0) / 2.0)
+    told = -np.expm1(-(m + 1.0) / scale)
+    told -= math.exp(-1.0 / scale) * np.expm1((j - sensitivity + m + 1.0) / scale)
+    deltas = np.where(m >= 0.0, told / (1.0 + math.exp(-1.0 / scale)), 0.0)
+    return Profile(stride / scale, np.minimum(1.0, deltas * (1.0 + 1e-14)))
 
 
 class BoundedRangeStep:

@@ -19,16 +19,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import lru_cache
-from typing import Final, Protocol, TypeVar
-
-import numpy as np
+from typing import Final, Protocol
 
 from dpsparse._checks import safe_repr
-from dpsparse.accounting.adaptive import log_profile
+from dpsparse.accounting.adaptive import LIMIT, last_affordable
 from dpsparse.accounting.conversion import delta as event_delta
 from dpsparse.accounting.conversion import epsilon as event_epsilon
-from dpsparse.accounting.conversion import gaussian_epsilon
+from dpsparse.accounting.conversion import gaussian_epsilon, loss_spread
 from dpsparse.accounting.events import (
     Event,
     Exponential,
@@ -38,14 +35,14 @@ from dpsparse.accounting.events import (
     RoundedGaussian,
     Sequence,
     ThresholdedGaussian,
+    leaves,
 )
 from dpsparse.accounting.guarantee import Phase
-from dpsparse.accounting.rdp import rdp
 from dpsparse.exceptions import CalibrationError, ParameterError
 
-_LOG_LIMIT = math.log(1e30)  # the parameter is sought in [1e-30, 1e30]
-# The search ends this far below the budget, relatively: some 1e-9 of the noise is given away.
-_CLOSE = 5e-10
+# The search ends this far below the budget, relatively. Runs inside a run make their plans on the way, so a few tries
+# have to do.
+_CLOSE, _CLOSE_NESTED = 1e-10, 1e-4
 _found: dict[tuple[Event, Event, float, float], float] = {}  # what fits asked for before
 _MANY = 1024
 
@@ -85,23 +82,38 @@ def calibrate(make_event: Callable[[float], Event], epsilon: float, delta: float
     before = _found.get(key)  # once: another thread may change or empty what was found
     if before is not None and _affordable(make_event(before), epsilon, delta):
         return before
+    found = _search(make_event, epsilon, delta, _CLOSE)
+    if len(_found) >= _MANY:
+        _found.clear()
+    _found[key] = found
+    return found
+
+
+def _search(
+    make_event: Callable[[float], Event], epsilon: float, delta: float, close: float
+) -> float:
+    """The parameter that `calibrate` returns, to within `close` of epsilon."""
     rising, guess = _start(make_event, epsilon, delta)
-    wanted = _depth(delta)
 
     def excess(y: float) -> float:
-        """log of wanted over reached depth in the tail: nearly a line in log x."""
-        depth = _depth(event_delta(make_event(math.exp(rising * y)), epsilon))
-        # Bounded, so that the root finder stays finite where delta is 0 or 1.
-        return math.log(min(20.0, max(0.05, wanted / depth))) if depth > 0.0 else 3.0
+        """log of spent over allowed epsilon: nearly a line in log x. Finite, for the secants."""
+        spent = event_epsilon(make_event(math.exp(rising * y)), delta)
+        if spent <= epsilon:
+            return min(0.0, math.log(max(spent / epsilon, 1e-9)))
+        return max(1e-15, math.log(min(spent / epsilon, 1e9)))
 
-    root = _affordable_root(excess, rising * guess)
+    root = last_affordable(excess, rising * guess, 1.0, close)
+    if root == math.inf:
+        raise CalibrationError("Every parameter is affordable; nothing limits the spending.")
+    if root == -math.inf:
+        raise CalibrationError(
+            "No parameter is affordable: the other parts of the event already cost more than "
+            "the budget. Raise epsilon or delta, or spend less elsewhere."
+        )
     nudge = 0.0
     for _ in range(60):
         x = math.exp(rising * (root - nudge))
         if _affordable(make_event(x), epsilon, delta):
-            if len(_found) >= _MANY:
-                _found.clear()
-            _found[key] = x
             return x
         nudge = max(2.0 * nudge, 1e-12)
     raise CalibrationError("The cost of make_event is not monotone; no safe parameter was found.")
@@ -111,92 +123,33 @@ def _affordable(event: Event, epsilon: float, delta: float) -> bool:
     return event_delta(event, epsilon) <= delta and event_epsilon(event, delta) <= epsilon
 
 
-def _depth(delta: float) -> float:
-    """How many standard deviations out a Gaussian tail of about `delta` lies."""
-    return math.sqrt(-2.0 * math.log(delta)) if delta > 0.0 else math.inf
-
-
-@lru_cache(maxsize=256)
-def _gaussian_mu(epsilon: float, delta: float) -> float:
-    """About the mu of the Gaussian mechanism that spends (epsilon, delta): a first guess."""
-    spread = math.sqrt(-2.0 * math.log(delta))
-    # Where the depth of the tail is `spread`.
-    mu = math.sqrt(spread * spread + 2.0 * epsilon) - spread
-    for _ in range(4):  # the true tail is thinner than e^{-depth^2/2}
-        found = float(log_profile(mu, np.array(epsilon))[0])
-        mu *= math.sqrt(max(-2.0 * found, 1e-6)) / spread
-    return mu
-
-
 def _start(
     make_event: Callable[[float], Event], epsilon: float, delta: float
 ) -> tuple[float, float]:
     """(+1 if the cost rises with the parameter, else -1; log of a first guess).
 
-    The guess is where the Renyi divergence is that of the Gaussian that spends (epsilon, delta), at the order
-    that matters for it: curves that are no line differ from it at any other.
+    The guess is where the privacy loss spreads as that of the Gaussian mechanism that spends about (epsilon, delta).
     """
-    mu = _gaussian_mu(epsilon, delta)
-    order = 1.0 + math.sqrt(-2.0 * math.log(delta)) / mu
-    goal = math.log(order * mu * mu / 2.0)
+    depth = math.sqrt(-2.0 * math.log(delta))
+    goal = math.log(math.sqrt(depth * depth + 2.0 * epsilon) - depth)
     for x in (1.0, 1e-3, 1e3, 1e-9, 1e9):
-        here, there = (float(rdp(make_event(v), order)) for v in (x, 2.0 * x))
+        here, there = (loss_spread(leaves(make_event(v))) for v in (x, 2.0 * x))
         if here != there:
             break
     else:
         raise CalibrationError("The cost of make_event does not depend on its parameter.")
     rising, y = (1.0 if there > here else -1.0), math.log(x)
-    for _ in range(4):  # the cost is about quadratic where it matters
-        if not (0.0 < here < math.inf and abs(math.log(here) - goal) > 1e-3):
+    for _ in range(4):  # other parts of the event may bend the line
+        if not 0.0 < here < math.inf:
             break
-        y += rising * (goal - math.log(here)) / 2.0
-        y = min(_LOG_LIMIT, max(-_LOG_LIMIT, y))
-        here = float(rdp(make_event(math.exp(y)), order))
+        y = min(LIMIT, max(-LIMIT, y + rising * (goal - math.log(here))))
+        here = loss_spread(leaves(make_event(math.exp(y))))
     return rising, y
-
-
-def _affordable_root(excess: Callable[[float], float], start: float) -> float:
-    """A y with -_CLOSE <= excess(y) <= 0: secants from `start`, halving where they do not help.
-
-    `excess` rises, with a slope of about 3/4; where it jumps, the largest affordable y is returned.
-    """
-    low, high = -math.inf, math.inf  # affordable, too dear
-    y, slope, reach = start, 0.75, 1.0
-    last: tuple[float, float] | None = None
-    for turn in range(400):
-        f = excess(y)
-        if -_CLOSE <= f <= 0.0:
-            return y
-        low, high = (max(low, y), high) if f <= 0.0 else (low, min(high, y))
-        if low >= _LOG_LIMIT:
-            raise CalibrationError("Every parameter is affordable; nothing limits the spending.")
-        if high <= -_LOG_LIMIT:
-            raise CalibrationError(
-                "No parameter is affordable: the other parts of the event already cost more than "
-                "the budget. Raise epsilon or delta, or spend less elsewhere."
-            )
-        if high - low < 1e-13:
-            return low
-        if last is not None and y != last[0]:
-            slope = min(20.0, max(0.05, (f - last[1]) / (y - last[0])))
-        last = (y, f)
-        ahead = y - (f + _CLOSE / 2.0) / slope
-        if math.isinf(high - low):  # not enclosed yet: ever longer strides
-            stride = math.copysign(min(max(abs(ahead - y) * 1.01, 1e-9), reach), ahead - y)
-            y, reach = min(_LOG_LIMIT, max(-_LOG_LIMIT, y + stride)), 2.0 * reach
-        elif low < ahead < high and turn % 8 < 7:
-            y = ahead
-        else:
-            y = (low + high) / 2.0
-    return low
 
 
 REST: Final = None  # the share of the one line that takes what the other lines leave
 # A public bound on the different names of a table: no memory holds more.
 MAX_NAMES = 2**40
-
-
-T = TypeVar("T")
 
 
 class Priced(Protocol):
@@ -329,10 +282,7 @@ class Budget:
             return math.inf
         if self._found is None or self._found[0] != len(self._lines) + len(self._fixed):
             if any(isinstance(line, _Nested) for line in self._lines):
-                # Plans are made on the way, so a few tries have to do.
-                found, _ = largest_affordable(
-                    lambda mu: (self._event_at(mu), None), self.epsilon, self.delta
-                )
+                found = _search(self._event_at, self.epsilon, self.delta, _CLOSE_NESTED)
             else:
                 found = calibrate(self._event_at, self.epsilon, self.delta)
             self._found = len(self._lines) + len(self._fixed), found
@@ -360,29 +310,6 @@ class Budget:
             exact = tuple(Phase(each.name, NonPrivate(), each.note) for each in self._fixed)
             return (*self._phases_at(math.inf)[: -len(exact) or None], *exact)
         return self._phases_at(self.mu)
-
-
-def largest_affordable(
-    spend: Callable[[float], tuple[Event, T]], epsilon: float, delta: float
-) -> tuple[float, T]:
-    """The mu, and what `spend(mu)` makes with it, that costs (epsilon, delta) and not more.
-
-    Cost grows about linearly with mu, so a few corrections in proportion find it from below.
-    """
-    mu = gaussian_parameter_at(epsilon, delta)
-    best: tuple[float, T] | None = None
-    for _ in range(20):
-        event, made = spend(mu)
-        spent = event_epsilon(event, delta)
-        if spent <= epsilon:
-            if best is None or mu > best[0]:
-                best = mu, made
-            if spent >= epsilon * (1.0 - 1e-4):
-                break
-        mu *= min(max(epsilon / spent, 0.1), 10.0) * (1.0 - 1e-6)
-    if best is None:
-        raise CalibrationError("So many steps cannot be paid by so small an epsilon.")
-    return best
 
 
 def gaussian_parameter_at(epsilon: float, delta: float) -> float:

@@ -1,46 +1,49 @@
 """From events to (epsilon, delta): always an upper bound, the smallest of those that hold.
 
-    Renyi      delta = min_a e^{(a-1)(RDP(a)-eps)}/(a-1) (1-1/a)^a   (Canonne, Kamath, Steinke)
-    Gaussian   delta = Phi(mu/2-eps/mu) - e^eps Phi(-mu/2-eps/mu),   mu^2 = sum (D/s)^2
-               for runs of Gaussian events only                      (Balle, Wang)
-               rounded Gaussians add what their sampler may be off (rounded_gaussian.md)
-    adaptive   the exact optimum of adaptive runs (accounting/adaptive.py) for every kind of step that
-               is not repeated too often, beside the Gaussian pair that dominates the rest
-               (accounting/dominance.py); of many kinds, the Gaussian that dominates all of them
-    objective  a single objective perturbation has its own profile (accounting/objective.py)
-    pure       delta = max(0, e^E-e^eps)/(1+e^E), E = sum of pure epsilons
-               for runs of pure events only
+    pure       delta = max(0, e^E-e^eps)/(1+e^E), E = sum of pure epsilons, for runs of pure events only
+    Gaussian   delta = Phi(mu/2-eps/mu) - e^eps Phi(-mu/2-eps/mu), mu^2 = sum (D/s)^2, for runs of Gaussian noise only
+    adaptive   for all others the product of independent pairs: the profile of adaptive runs of every kind of step
+               that is not repeated too often, beside the Gaussian pair that dominates the rest (dominance.py)
 
-plus (1+e^eps) slack for rounded Gaussians, and D/(1-D) for thresholds whose leaks add up to D. Every
-order a gives a valid bound, so the search over orders can only be less than best, never wrong.
-Proofs: `docs/proofs/accounting.md`.
+plus (1+e^eps) slack for rounded Gaussians, and D/(1-D) for thresholds whose leaks add up to D.
+
+Every kind of step is dominated by a pair of laws that answers it step by step (docs/proofs/accounting.md, section 8),
+so a run of several kinds, interleaved in any order, is dominated by their product.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import lru_cache, partial
+from dataclasses import dataclass
+from functools import lru_cache, partial, reduce
 
 import numpy as np
 
 from dpsparse._checks import safe_repr
 from dpsparse.accounting import events as ev
-from dpsparse.accounting.adaptive import log_profile, smallest_epsilon
-from dpsparse.accounting.composition import adaptive_run, gaussian_parameter
+from dpsparse.accounting.adaptive import (
+    LIMIT,
+    Profile,
+    bounded_range_profile,
+    gaussian_profile,
+    geometric_profile,
+    last_affordable,
+    log_profile,
+    pure_profile,
+)
+from dpsparse.accounting.dominance import leaf_parameter
+from dpsparse.accounting.events import Counts, leaves, loss_bound
 from dpsparse.accounting.objective import delta_profile
-from dpsparse.accounting.rdp import Array, leaves, loss_bound, spend
 from dpsparse.exceptions import ParameterError
 
-# The search runs over y = log(a-1); the grid covers every order that can matter in float64.
-_GRID = np.linspace(math.log(1e-4), math.log(1e9), 61)
-_ZOOM = np.linspace(-1.0, 1.0, 33)
-# A product of that many profiles has lost more to chords than the Gaussian that dominates the whole run.
-_MANY_KINDS = 3
 # A bound this close to that of ideal samplers is not improved further.
 _NOTHING_TO_WIN = 1.0 + 1e-9
-# Below this delta the slack of the dominating Gaussian may matter: Renyi is always asked.
-_FAR = 1e-30
+# Up to this many steps of a kind the profile is computed. Beyond, the dominating Gaussian is within a few tenths of a
+# per cent of it and costs nothing, unless its table has ended (a parameter above 2.5): then many steps are affordable.
+_FEW, _MANY, _END_OF_TABLE = 128, 2000, 2.5
+# Beyond this standard deviation of the loss (an epsilon of about 250) e^epsilon would overflow in products.
+_LARGE = 20.0
 
 
 def epsilon(event: ev.Event, delta: float) -> float:
@@ -78,32 +81,17 @@ def best_bound(event: ev.Event, delta: float) -> tuple[float, str]:
     if not counts:
         return 0.0, "nothing was released"
     leaked = leaked_delta(counts)
-    if leaked > 0.0:
-        delta = delta - leaked
-        if delta <= 0.0:
-            return math.inf, "none"
+    delta -= leaked
+    if leaked > 0.0 and delta <= 0.0:
+        return math.inf, "none"
     bounds = [(math.inf, "none")]
     pure = _pure_epsilon(counts)
     if pure is not None:
         bounds.append((_pure_to_epsilon(pure, delta), "pure"))
-    mu = gaussian_mu(counts)
-    if delta > 0.0 and mu is not None:
-        exact = _epsilon_with_slack(lambda d: gaussian_epsilon(mu, d), counts, delta)
-        bounds.append((exact, "Gaussian"))
-    elif delta > 0.0 and ev.NonPrivate() not in counts:
-        run = adaptive_run(tuple(counts.items()))
-        if run is not None:
-            bounds.append((_epsilon_with_slack(run.epsilon, counts, delta), "adaptive"))
-            if len(run.kinds) >= _MANY_KINDS:
-                merged = partial(_merged_epsilon, *gaussian_parameter(event))
-                bounds.append((_epsilon_with_slack(merged, counts, delta), "Gaussian parameter"))
-        if run is None or not run.beats_renyi or delta < _FAR:
-            renyi = partial(renyi_epsilon, event)
-            bounds.append((_epsilon_with_slack(renyi, counts, delta), "Renyi"))
-        alone = _single_perturbation(counts)
-        if alone is not None and bounds[-1][0] > 0.0:
-            exact = _perturbation_epsilon(alone, delta, bounds[-1][0])
-            bounds.append((exact, "objective perturbation"))
+    if delta > 0.0:
+        run = dominating_run(tuple(counts.items()))
+        name = "adaptive" if run.kinds or not _is_gaussian(counts) else "Gaussian"
+        bounds.append((_epsilon_with_slack(run.epsilon, counts, delta), name))
     best, name = min(bounds)
     return max(0.0, best), name
 
@@ -137,76 +125,18 @@ def delta(event: ev.Event, epsilon: float) -> float:
         return 1.0
     if not counts or math.isinf(epsilon):
         return leaked_delta(counts)
-    bounds = [1.0]
+    run = dominating_run(tuple(counts.items()))
+    best = _delta_with_slack(run.delta, counts, epsilon)
     pure = _pure_epsilon(counts)
     if pure is not None:
-        bounds.append(_pure_to_delta(pure, epsilon))
-    mu = gaussian_mu(counts)
-    run = adaptive_run(tuple(counts.items())) if mu is None else None
-
-    def ideal(epsilon: float) -> float:
-        if mu is not None:
-            return math.exp(min(0.0, gaussian_log_delta(mu, epsilon)))
-        value = 1.0 if run is None else run.delta(epsilon)
-        if run is not None and len(run.kinds) >= _MANY_KINDS:
-            merged, slack = gaussian_parameter(event)
-            value = min(value, math.exp(gaussian_log_delta(merged, epsilon)) + slack)
-        if run is None or not run.beats_renyi or value < _FAR:
-            log_delta = _minimise(partial(_renyi_log_delta, counts, epsilon))
-            value = min(value, math.exp(min(0.0, log_delta)))
-        return value
-
-    bounds.append(_delta_with_slack(ideal, counts, epsilon))
-    if mu is None:
-        alone = _single_perturbation(counts)
-        if alone is not None:
-            bounds.append(_perturbation_delta(alone, epsilon))
-    return min(1.0, max(0.0, min(bounds)) + leaked_delta(counts))
+        best = min(best, _pure_to_delta(pure, epsilon))
+    return min(1.0, max(0.0, best) + leaked_delta(counts))
 
 
-def renyi_epsilon(event: ev.Event, delta: float) -> float:
-    """Epsilon at `delta` > 0 by the Renyi curve alone, samplers taken as ideal."""
-    counts, log_delta = leaves(event), math.log(delta)
-
-    def bound(a: Array, y: Array) -> Array:
-        return spend(counts, a) + np.log1p(-1.0 / a) - (log_delta + np.log(a)) * np.exp(-y)
-
-    return max(0.0, _minimise(bound))
+# ---- pure events ---------------------------------------------------------------------------------
 
 
-def _renyi_log_delta(counts: dict[ev.Event, int], epsilon: float, a: Array, y: Array) -> Array:
-    return np.exp(y) * (spend(counts, a) - epsilon) - y + a * np.log1p(-1.0 / a)
-
-
-def _minimise(bound: Callable[[Array, Array], Array]) -> float:
-    """Grid, two zooms and a parabola through the best three points: about 1e-12 of the best."""
-
-    def values(y: Array) -> Array:
-        a = 1.0 + np.exp(y)
-        with np.errstate(all="ignore"):
-            out = bound(a, y)
-        return np.where(np.isnan(out), np.inf, out)
-
-    y, width = _GRID, float(_GRID[1] - _GRID[0])
-    best = math.inf
-    for _ in range(3):
-        f = values(y)
-        i = int(np.argmin(f))
-        best = min(best, float(f[i]))
-        if not math.isfinite(best):
-            return best
-        centre, spacing, around = float(y[i]), width, f[max(i - 1, 0) : i + 2]
-        y, width = centre + width * _ZOOM, width * 2.0 / (len(_ZOOM) - 1)
-    if len(around) == 3 and np.all(np.isfinite(around)):
-        left, mid, right = (float(v) for v in around)
-        bend = left - 2.0 * mid + right
-        if bend > 0.0:
-            vertex = centre + 0.5 * spacing * (left - right) / bend
-            best = min(best, float(values(np.array([vertex]))[0]))
-    return best
-
-
-def _pure_epsilon(counts: dict[ev.Event, int]) -> float | None:
+def _pure_epsilon(counts: Counts) -> float | None:
     """Sum of the pure epsilons (basic composition), or None if one event is not pure."""
     total = 0.0
     for event, count in counts.items():
@@ -232,49 +162,191 @@ def _pure_to_delta(pure: float, epsilon: float) -> float:
     return -math.expm1(epsilon - pure) / (1.0 + math.exp(-pure))
 
 
-def _single_perturbation(
-    counts: dict[ev.Event, int],
-) -> ev.ObjectivePerturbation | None:
-    """The one event with a profile of its own of a run that does nothing else, else None."""
-    event, count = next(iter(counts.items()))
-    alone = len(counts) == 1 and count == 1
-    return event if alone and isinstance(event, ev.ObjectivePerturbation) else None
+# ---- Gaussian noise, and everything else ----------------------------------------------------------
 
 
-def _perturbation_delta(event: ev.ObjectivePerturbation, epsilon: float) -> float:
-    return delta_profile(event.mu, event.flatness, event.loss, event.replace_one, epsilon)
+def _is_gaussian(counts: Counts) -> bool:
+    return all(isinstance(event, (ev.Gaussian, ev.RoundedGaussian)) for event in counts)
 
 
-def _perturbation_epsilon(event: ev.ObjectivePerturbation, delta: float, known: float) -> float:
-    """Smallest epsilon below `known` whose profile is at most `delta`, from the safe side."""
-    if not (math.isfinite(known) and _perturbation_delta(event, known) <= delta):
+def gaussian_log_delta(mu: float, epsilon: float) -> float:
+    """log delta(epsilon) of N(0,1) against N(mu,1); the bound on rounding is charged."""
+    if mu == 0.0:
+        return -math.inf
+    if not math.isfinite(mu):
+        return 0.0
+    value, error = log_profile(mu, np.float64(epsilon))  # type: ignore[arg-type]
+    return min(0.0, float(value) + float(error))
+
+
+def gaussian_epsilon(mu: float, delta: float) -> float:
+    """Smallest epsilon with delta(epsilon) <= delta, from the safe side."""
+    if not math.isfinite(mu):
         return math.inf
-    low, high = 0.0, known
-    while high - low > 1e-12 * high:  # high always meets delta
-        middle = (low + high) / 2.0
-        if _perturbation_delta(event, middle) <= delta:
-            high = middle
+    if mu == 0.0:
+        return 0.0
+    return _smallest_epsilon(partial(gaussian_log_delta, mu), mu, math.log(delta))
+
+
+def _smallest_epsilon(log_delta: Callable[[float], float], mu: float, target: float) -> float:
+    """The smallest epsilon >= 0 with log_delta(epsilon) <= target, from the safe side; infinite if none is.
+
+    `log_delta` falls about as the profile of a Gaussian of parameter `mu` does: the depth of the tail,
+    sqrt(-2 log delta), is nearly a line in epsilon of slope 1/mu.
+    """
+    wanted = math.sqrt(-2.0 * target)
+    guess = mu * (mu / 2.0 + wanted)
+
+    def excess(y: float) -> float:
+        # What is not a number counts as a delta of one.
+        return wanted - math.sqrt(-2.0 * max(-1e300, min(0.0, log_delta(guess * math.exp(-y)))))
+
+    if log_delta(0.0) <= target:
+        return 0.0
+    y = last_affordable(excess, 0.0, wanted + mu, 1e-12)
+    return guess * math.exp(-min(y, LIMIT))
+
+
+def loss_spread(counts: Counts) -> float:
+    """About the standard deviation of the privacy loss of a run: a first guess of its cost, and the width of grids."""
+    square = 0.0
+    for leaf, count in counts.items():
+        size = loss_bound(leaf)
+        if isinstance(leaf, (ev.Gaussian, ev.RoundedGaussian)):
+            one = leaf.sensitivity / leaf.scale
+        elif isinstance(leaf, ev.ObjectivePerturbation):
+            one = leaf.mu * (2.0 if leaf.replace_one else 1.0) + math.log1p(leaf.flatness) / 5.0
+        elif size is None:
+            one = math.inf
         else:
-            low = middle
-    return high
+            one = size / 2.0 if isinstance(leaf, ev.Exponential) else size
+        square += count * one * one
+    return math.sqrt(square)
 
 
-def gaussian_mu(counts: dict[ev.Event, int]) -> float | None:
-    """mu of the Gaussian pair that dominates a run of Gaussian noise only, else None."""
-    total = 0.0
-    for event, count in counts.items():
-        if not isinstance(event, (ev.Gaussian, ev.RoundedGaussian)):
+@dataclass(frozen=True)
+class DominatingRun:
+    """The product that dominates a run: kinds of steps with a profile, and mu for the rest."""
+
+    kinds: tuple[tuple[ev.Event, int], ...]
+    mu: float
+    slack: float
+    scale: float  # standard deviation of the loss, about
+
+    def delta(self, epsilon: float) -> float:
+        """The bound at one epsilon >= 0."""
+        if not math.isfinite(self.mu):
+            return 1.0
+        guess = gaussian_log_delta(self.scale, epsilon) / math.log(10.0)
+        return min(1.0, self._at(epsilon, self._side(guess)) + self.slack)
+
+    def epsilon(self, delta: float) -> float:
+        """The smallest epsilon >= 0 at which the bound is at most `delta`, from the safe side."""
+        target = (delta - self.slack) * (1.0 - 1e-15)
+        if target <= 0.0 or not math.isfinite(self.mu):
+            return math.inf
+        side = self._side(math.log10(target))
+        if side is None:
+            return gaussian_epsilon(self.mu, target)
+        if self.mu == 0.0:
+            return side.epsilon(target)
+
+        def log_delta(epsilon: float) -> float:
+            return math.log(max(self._at(epsilon, side), 1e-300))
+
+        return _smallest_epsilon(log_delta, self.scale, math.log(target))
+
+    def _at(self, epsilon: float, side: Profile | None) -> float:
+        if side is None:
+            return float(gaussian_profile(self.mu, np.array(epsilon)))
+        if self.mu == 0.0:
+            return float(side.delta(np.array(epsilon)))
+        return side.with_gaussian(self.mu, epsilon)
+
+    def _side(self, log10_delta: float) -> Profile | None:
+        """The product of the kinds that have a profile, resolved down to about this delta."""
+        if not self.kinds:
             return None
-        total += count * (event.sensitivity / event.scale) ** 2
-    return math.sqrt(total)
+        # Rounded to two decades, so that epsilon and delta of one run share a profile.
+        smallest = 10.0 ** (2.0 * math.floor(max(log10_delta, -240.0) / 2.0) - 3.0)
+        return _product(self.kinds, smallest)
 
 
-def sampler_slack(counts: dict[ev.Event, int]) -> float:
+@lru_cache(maxsize=128)
+def dominating_run(key: tuple[tuple[ev.Event, int], ...]) -> DominatingRun:
+    """The product for these steps and counts; its mu is infinite if one of them is dominated by no pair."""
+    scale = loss_spread(dict(key))
+    kinds: dict[ev.Event, int] = {}
+    square, slack = 0.0, 0.0
+    for leaf, count in key:
+        if scale < _LARGE and _has_profile(leaf, count):
+            same = (
+                ev.Pure(leaf.sensitivity / leaf.scale) if isinstance(leaf, ev.Geometric) else leaf
+            )
+            kinds[same] = kinds.get(same, 0) + count
+        else:
+            mu, leak = leaf_parameter(leaf, count)
+            square, slack = square + mu * mu, slack + leak
+    return DominatingRun(
+        kinds=tuple(kinds.items()),
+        mu=math.sqrt(square) * (1.0 + 1e-15),
+        slack=slack,
+        scale=scale,
+    )
+
+
+def _has_profile(leaf: ev.Event, count: int) -> bool:
+    if isinstance(leaf, ev.ObjectivePerturbation):
+        return count <= 3
+    return loss_bound(leaf) is not None and (
+        count <= _FEW or (count <= _MANY and loss_spread({leaf: count}) > _END_OF_TABLE)
+    )
+
+
+@lru_cache(maxsize=64)
+def _product(kinds: tuple[tuple[ev.Event, int], ...], smallest: float) -> Profile:
+    # With several kinds each may be a little coarser; the product smooths them.
+    coarse = 2 if len(kinds) > 1 else 1
+    return reduce(Profile.times, [_profile(*kind, smallest, coarse) for kind in kinds])
+
+
+def _profile(kind: ev.Event, count: int, smallest: float, coarse: int) -> Profile:
+    if isinstance(kind, ev.ObjectivePerturbation):
+        return reduce(Profile.times, [_perturbation_profile(kind, smallest)] * count)
+    if isinstance(kind, ev.Geometric) and count <= 3:
+        return reduce(Profile.times, [geometric_profile(kind.scale, kind.sensitivity)] * count)
+    if isinstance(kind, (ev.Pure, ev.Geometric)):
+        return pure_profile(loss_bound(kind) or math.inf, count)
+    assert isinstance(kind, ev.Exponential)
+    if count > _FEW:
+        return bounded_range_profile(kind.eta, count, 8, smallest)
+    resolution = 64 if count <= 12 else 32 if count <= 48 else 16
+    return bounded_range_profile(kind.eta, count, max(16, resolution // coarse), smallest)
+
+
+def _perturbation_profile(event: ev.ObjectivePerturbation, smallest: float) -> Profile:
+    """The proven deltas on a grid: the true profile is convex, so its chords lie above it."""
+    m = 2.0 * event.mu if event.replace_one else event.mu
+    near = math.log1p(event.flatness) + m * m / 2.0
+    spacing = (
+        near + 7.0 * m
+    ) / 160.0  # the same for every delta, so that epsilon and delta are inverse
+    top = near + m * math.sqrt(-2.0 * math.log(smallest))
+    epsilons = spacing * np.arange(math.ceil(top / spacing) + 1.0)
+    facts = event.mu, event.flatness, event.loss, event.replace_one
+    deltas = np.array([delta_profile(*facts, float(epsilon)) for epsilon in epsilons])
+    return Profile(spacing, np.minimum.accumulate(deltas))
+
+
+# ---- what real samplers and thresholds add --------------------------------------------------------
+
+
+def sampler_slack(counts: Counts) -> float:
     """Total variation between the run and the same run with ideal samplers."""
     return sum(count * e.slack for e, count in counts.items() if isinstance(e, ev.RoundedGaussian))
 
 
-def leaked_delta(counts: dict[ev.Event, int]) -> float:
+def leaked_delta(counts: Counts) -> float:
     """What thresholds add to delta: with probability at most D a run tells a name that is impossible without
     a row, and otherwise is the run without such names (docs/proofs/preparation.md, Lemma 4)."""
     total = sum(n * e.leak for e, n in counts.items() if isinstance(e, ev.ThresholdedGaussian))
@@ -288,9 +360,9 @@ TAIL_LIMIT = 2.0**-19  # below it a run has fewer than 2^54 values, as SHIFT ass
 _TAIL_OF_A_VALUE, _TAIL_OF_MU2, _SHIFT_OF_MU2, _LARGEST_MU = 2.0**-73, 2.0**-43, 2.0**-21, 4.5
 
 
-def sampler_tail(counts: dict[ev.Event, int], epsilon: float = math.inf) -> tuple[float, float]:
+def sampler_tail(counts: Counts, epsilon: float = math.inf) -> tuple[float, float]:
     """(delta, shift) that samplers cost beside SHIFT, by the cheaper bound for each event."""
-    delta, shift = leaked_delta(counts), 0.0
+    delta, shift = 0.0, 0.0
     for event, count in counts.items():
         if isinstance(event, ev.RoundedGaussian):
             mu = event.sensitivity / event.scale
@@ -311,37 +383,25 @@ def _slack_delta(slack: float, epsilon: float) -> float:
     return (1.0 + math.exp(epsilon)) * slack * (1.0 + 1e-12)
 
 
-def _epsilon_with_slack(
-    ideal: Callable[[float], float], counts: dict[ev.Event, int], delta: float
-) -> float:
+def _epsilon_with_slack(ideal: Callable[[float], float], counts: Counts, delta: float) -> float:
     """An epsilon at which the ideal run leaves room for its samplers; `ideal` maps delta to it."""
     slack = sampler_slack(counts)
     best = ideal(delta)
     if slack == 0.0 or not math.isfinite(best):
         return best
-    value, plain = best, math.inf
-    for _ in range(100):  # rises: a larger epsilon leaves less delta to the ideal run
-        left = delta - _slack_delta(slack, value)
-        # With at least 15/16 left the next step is far smaller than this one.
-        if left < 0.9375 * delta:
-            break
-        ahead = ideal(left)
-        if ahead <= value:
-            plain = value
-            break
-        value = ahead * (1.0 + 1e-15)
+    limit = best + 1.0  # the slack is charged at this epsilon, which may not be exceeded
+    left = delta - _slack_delta(slack, limit)
+    plain = ideal(left) if left > 0.0 else math.inf
+    plain = plain if plain <= limit else math.inf
     if plain <= best * _NOTHING_TO_WIN:
         return plain
     tail, shift = sampler_tail(counts)
-    tail -= leaked_delta(counts)  # which the caller has paid
     if tail >= min(delta, TAIL_LIMIT):
         return plain
     return min(plain, ideal(delta - tail) + shift + SHIFT)
 
 
-def _delta_with_slack(
-    ideal: Callable[[float], float], counts: dict[ev.Event, int], epsilon: float
-) -> float:
+def _delta_with_slack(ideal: Callable[[float], float], counts: Counts, epsilon: float) -> float:
     """A delta that covers the samplers; `ideal` maps epsilon to the delta of the ideal run."""
     slack = sampler_slack(counts)
     if slack == 0.0:
@@ -355,13 +415,11 @@ def _delta_with_slack(
     if value <= best * _NOTHING_TO_WIN:
         return value
     tail, shift = sampler_tail(counts)
-    tail -= leaked_delta(counts)  # which the caller adds
     if tail < TAIL_LIMIT and epsilon > shift + SHIFT:
         value = min(value, ideal(epsilon - shift - SHIFT) + tail)
     if value > best * _NOTHING_TO_WIN:
-        from scipy.optimize import (
-            minimize_scalar,
-        )  # a fifth of a second: only those who need it wait
+        # A fifth of a second: only those who need it wait.
+        from scipy.optimize import minimize_scalar
 
         # A guarantee at a smaller epsilon is one at this: `covered` is convex in e^eps.
         end = min(epsilon, -math.log(slack))
@@ -370,26 +428,3 @@ def _delta_with_slack(
         )
         value = min(value, float(found.fun))
     return value
-
-
-def gaussian_log_delta(mu: float, epsilon: float) -> float:
-    """log delta(epsilon) of N(0,1) against N(mu,1); the bound on rounding is charged."""
-    if mu == 0.0:
-        return -math.inf
-    if not math.isfinite(mu):
-        return 0.0
-    value, error = log_profile(mu, np.float64(epsilon))  # type: ignore[arg-type]
-    return min(0.0, float(value) + float(error))
-
-
-def _merged_epsilon(mu: float, slack: float, delta: float) -> float:
-    return gaussian_epsilon(mu, delta - slack) if delta > slack else math.inf
-
-
-def gaussian_epsilon(mu: float, delta: float) -> float:
-    """Smallest epsilon with delta(epsilon) <= delta, from the safe side."""
-    if not math.isfinite(mu):
-        return math.inf
-    if mu == 0.0:
-        return 0.0
-    return smallest_epsilon(partial(gaussian_log_delta, mu), mu, math.log(delta))

@@ -11,7 +11,7 @@ order and interleaved; a `slack` d is the probability that a run reveals everyth
 
 The table (gaussian_table.json, made by tests/accounting/gaussian_table.py) holds c and k for some K, certified for
 eta on a grid; from the grid point below to eta itself the scaling lemma pays. Proofs:
-docs/proofs/accounting.md, section 8.
+docs/proofs/accounting.md, section 9.
 """
 
 from __future__ import annotations
@@ -27,8 +27,17 @@ import numpy as np
 from scipy.special import ndtr, ndtri
 
 from dpsparse.accounting.adaptive import log_profile
-from dpsparse.accounting.events import ObjectivePerturbation
-from dpsparse.accounting.objective import delta_profiles
+from dpsparse.accounting.events import (
+    Counts,
+    Event,
+    Exponential,
+    Gaussian,
+    ObjectivePerturbation,
+    RoundedGaussian,
+    leaves,
+    loss_bound,
+)
+from dpsparse.accounting.objective import delta_profile
 from dpsparse.accounting.transport import transport_profile
 
 Array = np.ndarray[Any, np.dtype[np.float64]]
@@ -39,6 +48,62 @@ CUT = 1e-60
 SLACK = 1e-48
 # The table is certified at K eta^2/4 = FIRST, GRID, 2 GRID, ..., LAST.
 FIRST, GRID, LAST = 1e-12, 0.008, 2.8
+
+
+def gaussian_parameter(event: Event) -> tuple[float, float]:
+    """(mu, slack): with probability 1 - slack the run reveals no more than N(mu, 1) against N(0, 1).
+
+    Runs compose by adding mu^2 and slack, in any order and interleaved, also when a later run is
+    chosen after seeing an earlier one. mu is infinite for an event that no Gaussian is known to
+    dominate. The distance of a sampler from its law is not part of it (`sampler_slack`).
+
+    Parameters
+    ----------
+    event : Event
+        What runs.
+
+    Returns
+    -------
+    tuple of float
+        mu and slack.
+
+    Examples
+    --------
+    >>> from dpsparse.accounting import Exponential, Repeated, gaussian_parameter
+    >>> mu, slack = gaussian_parameter(Repeated(Exponential(eta=0.1), 100))
+    >>> print(f"{mu:.3f} {slack:.0e}")
+    0.502 1e-46
+    """
+    square, slack = total_square(leaves(event))
+    return math.sqrt(square) * (1.0 + 1e-15), slack
+
+
+def total_square(counts: Counts) -> tuple[float, float]:
+    """(mu^2, slack) of a run of several kinds of steps, in any order and interleaved.
+
+    Every kind is charged as if it were alone. A step that comes *before* a Gaussian costs less beside it, but one whose
+    scores are chosen after looking at the Gaussian's output does not, and no plan says which comes first.
+    """
+    square, slack = 0.0, 0.0
+    for leaf, count in counts.items():
+        mu, leak = leaf_parameter(leaf, count)
+        square, slack = square + mu * mu * (1.0 + 1e-14), slack + leak
+    return square, min(1.0, slack)
+
+
+def leaf_parameter(leaf: Event, count: int) -> tuple[float, float]:
+    """(mu, slack) of `count` adaptive uses of one elementary event."""
+    if isinstance(leaf, (Gaussian, RoundedGaussian)):
+        return leaf.sensitivity / leaf.scale * math.sqrt(count), 0.0
+    if isinstance(leaf, ObjectivePerturbation):
+        mu, slack = perturbation_mu(leaf)
+        return mu * math.sqrt(count), slack * count
+    size = loss_bound(leaf)
+    if size is None:
+        return math.inf, 0.0
+    # A pure step has twice its epsilon as the range of its log-ratio.
+    eta = size if isinstance(leaf, Exponential) else 2.0 * size
+    return bounded_range_mu(eta, count), (SLACK * count if count > 1 else 0.0)
 
 
 def is_dominated(values: Array, spacing: float, mu: float, cut: float = CUT) -> bool:
@@ -155,7 +220,7 @@ def _perturbation_mu(mu: float, flatness: float, loss: str) -> float:
     spacing = max(mu / 8.0, near / 32.0)
     top = math.log1p(flatness) + mu * mu / 2.0 + mu * math.sqrt(-2.0 * math.log(LEAK / 100.0))
     y: Array = spacing * np.arange(math.ceil(top / spacing) + 1.0)
-    values = delta_profiles(mu, flatness, loss, False, y)
+    values = np.array([delta_profile(mu, flatness, loss, False, float(e)) for e in y])
     inner = y <= near
     values[inner] = np.minimum(values[inner], transport_profile(mu, flatness, loss, y[inner]))
     if not (values[-1] <= LEAK and values[0] < 1.0):

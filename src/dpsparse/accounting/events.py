@@ -1,8 +1,7 @@
 """Mechanisms as frozen records: what was done to the data, without the data.
 
-An event says everything the accountant needs and nothing else. The set is closed: an event
-type without a curve in `rdp.py` is refused, never guessed. Multiplicity lives in `Repeated`
-alone, so no curve has to remember to multiply.
+An event says everything the accountant needs and nothing else. The set is closed: an event type that `leaves` does
+not know is refused, never guessed. Multiplicity lives in `Repeated` alone, and only `leaves` counts.
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, fields
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 from dpsparse._checks import is_real, is_whole, safe_repr, show_number
 from dpsparse.exceptions import ParameterError, UnknownEventError
@@ -379,6 +378,50 @@ class Sequence(Event):
         for event in self.events:
             if not isinstance(event, Event):
                 raise UnknownEventError(f"Sequence holds {event!r}, which is not an event.")
+
+
+Counts = dict[Event, int]  # elementary events with their multiplicity
+
+
+def leaves(event: Event) -> Counts:
+    """Elementary events with their multiplicity: the one place that counts, and refuses."""
+    counts: Counts = {}
+
+    def visit(node: Event, times: int) -> None:
+        if times == 0:
+            return
+        if isinstance(node, Repeated):
+            visit(node.event, times * node.count)
+        elif isinstance(node, Sequence):
+            for part in node.events:
+                visit(part, times)
+        elif type(node) not in ELEMENTARY:
+            raise UnknownEventError(
+                f"No privacy proof is known for {type(node).__name__}; "
+                "describe the mechanism by an event of dpsparse.accounting."
+            )
+        else:
+            counts[node] = counts.get(node, 0) + times
+
+    visit(event, 1)
+    return counts
+
+
+# The known mechanisms: what each costs stands in conversion.py and dominance.py.
+ELEMENTARY: Final = (
+    Exponential, Pure, Gaussian, RoundedGaussian, ThresholdedGaussian, Geometric, ObjectivePerturbation, NonPrivate,
+)  # fmt: skip
+
+
+def loss_bound(leaf: Event) -> float | None:
+    """The range of a bounded-range step, the epsilon of a pure one, else None."""
+    if isinstance(leaf, Exponential):
+        return float(leaf.eta)
+    if isinstance(leaf, Pure):
+        return float(leaf.epsilon)
+    if isinstance(leaf, Geometric):
+        return leaf.sensitivity / leaf.scale
+    return None
 
 
 def to_dict(event: Event) -> dict[str, Any]:

@@ -15,9 +15,8 @@ from dpsparse._json import plain
 from dpsparse.accounting import events as ev
 from dpsparse.accounting.conversion import best_bound
 from dpsparse.accounting.conversion import epsilon as event_epsilon
-from dpsparse.accounting.events import Event, RoundedGaussian, Sequence
+from dpsparse.accounting.events import Event, RoundedGaussian, Sequence, leaves
 from dpsparse.accounting.html import guarantee_html, likelihood_factor
-from dpsparse.accounting.rdp import leaves
 from dpsparse.exceptions import CalibrationError, ParameterError
 
 ADJACENCIES = {"add-remove": "add/remove one row", "replace-one": "replace one row"}

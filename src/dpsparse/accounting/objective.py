@@ -1,4 +1,4 @@
-"""What objective perturbation costs: Renyi curve and (epsilon, delta) profile.
+"""What objective perturbation costs: its (epsilon, delta) profile.
 
 The mechanism releases argmin J, J(theta) = sum_i l_i(x_i.theta) + ridge/2 |theta|^2 + b.theta with
 b ~ N(0, scale^2 I); every row has |grad l_i| <= L and l_i'' |x_i|^2 <= curvature. One more row
@@ -17,28 +17,8 @@ Proofs (replace-one too): docs/proofs/objective_perturbation.md.
 from __future__ import annotations
 
 import math
-from typing import Any
 
-import numpy as np
 from scipy.special import log_ndtr, ndtr
-
-Array = np.ndarray[Any, np.dtype[np.float64]]
-
-LOSSES = ("glm", "one-sided")
-
-
-def rdp_curve(mu: float, flatness: float, loss: str, replace_one: bool, orders: Array) -> Array:
-    """Renyi curve at `orders` > 1 for mu = L/scale and flatness = curvature/ridge."""
-    orders = np.asarray(orders, dtype=np.float64)
-    k = orders - 1.0
-    c = math.log1p(flatness)
-    m = 2.0 * mu if replace_one else mu
-    if loss == "glm":
-        return c + orders * m**2 / 2 + (math.log(2.0) + log_ndtr(k * m)) / k
-    # E exp(k max(0, m Z + m^2/2)) = Phi(-m/2) + exp(k (k+1) m^2/2) Phi((k + 1/2) m)
-    still = np.full_like(k, log_ndtr(-m / 2))
-    moving = k * orders * m**2 / 2 + log_ndtr((k + 0.5) * m)
-    return np.asarray(c + np.logaddexp(still, moving) / k)
 
 
 def delta_profile(
@@ -46,13 +26,6 @@ def delta_profile(
 ) -> float:
     """Smallest delta proven for `epsilon` >= 0."""
     return min(1.0, max(0.0, _closed_delta(mu, flatness, loss, replace_one, epsilon)))
-
-
-def delta_profiles(
-    mu: float, flatness: float, loss: str, replace_one: bool, epsilons: Array
-) -> Array:
-    """The same at many epsilons."""
-    return np.array([delta_profile(mu, flatness, loss, replace_one, float(e)) for e in epsilons])
 
 
 def _closed_delta(

@@ -35,9 +35,9 @@ from dpsparse.accounting.events import (
     ObjectivePerturbation,
     Repeated,
     Sequence,
+    leaves,
 )
 from dpsparse.accounting.guarantee import Phase, Plan
-from dpsparse.accounting.rdp import leaves
 from dpsparse.audit.neighbours import Pair, boundary_pairs, climb, pairs, row_weights
 from dpsparse.audit.recorded import ControlFlowError, RecordedReleases, Run
 from dpsparse.audit.same import differences

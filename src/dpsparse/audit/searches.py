@@ -11,9 +11,8 @@ from collections.abc import Iterable
 from typing import Any, ClassVar
 
 from dpsparse.accounting import gaussian_parameter
-from dpsparse.accounting.events import Event, Sequence
+from dpsparse.accounting.events import Event, Sequence, leaves
 from dpsparse.accounting.guarantee import Phase
-from dpsparse.accounting.rdp import leaves
 from dpsparse.audit.neighbours import Pair, pairs
 from dpsparse.audit.replay import (
     ROUNDING,

@@ -240,10 +240,9 @@ class Ledger(Chain):
         if book.allows(self.partition, plan.event):
             return (math.inf if book.unproven else total), None
         asked = price(plan.event, self.terms.delta)
-        before = book.spent_epsilon(self.partition)
-        if total <= self.terms.epsilon and not book.has_room(self.partition, plan.event):
+        if asked <= self.terms.epsilon and not book.has_room(self.partition, plan.event):
             return total, self._no_room_for_delta(plan, asked)
-        left = self._room(book)
+        before, left = book.spent_epsilon(self.partition), self._room(book)
         return total, (
             f"{plan.method} asks epsilon {asked:.4g} at delta {show_number(self.terms.delta)}, {before:.4g} "
             f"of {self.terms.epsilon:.4g} is spent and together they cost {total:.4g}; there "
@@ -292,11 +291,10 @@ class Ledger(Chain):
             )
 
     def spent(self) -> float:
-        """Composed epsilon at the ledger's delta; infinity once an unproven fit is on record.
+        """Epsilon of all fits at the ledger's delta; infinity once an unproven fit is on record.
 
-        This is what the fits cost had their prices been fixed in advance. Whether a further one
-        is let in is decided by the filter of docs/proofs/ledger.md, which also holds when prices
-        are chosen after looking at results; `would_allow` and `remaining` tell.
+        This is the number that decides about further fits: it holds when prices are chosen after looking at results
+        (docs/proofs/ledger.md).
 
         Of a ledger with a `partition`, what was spent on its rows; otherwise the worst partition.
         """

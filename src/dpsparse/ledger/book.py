@@ -14,9 +14,15 @@ from typing import Any
 
 from dpsparse._checks import DELTAS, EPSILONS, is_real, safe_repr, show_number
 from dpsparse._json import canonical, parsed
-from dpsparse.accounting.events import Event, Gaussian, NonPrivate, RoundedGaussian, from_dict
+from dpsparse.accounting.events import (
+    Event,
+    Gaussian,
+    NonPrivate,
+    RoundedGaussian,
+    from_dict,
+    leaves,
+)
 from dpsparse.accounting.guarantee import PERSON, ROW, Plan
-from dpsparse.accounting.rdp import leaves
 from dpsparse.exceptions import DPSparseError, LedgerError
 from dpsparse.ledger.filter import Price, Spending, Terms, price_of
 
@@ -64,8 +70,8 @@ class Book:
                 part = part_of(entry)
                 if entry["proven"]:
                     event = from_dict(entry["event"])
-                    price = read_price(entry, event)
-                    self.spent.setdefault(part, Spending(self.terms)).add(event, price)
+                    one = Spending.of(self.terms, event, read_price(entry, event))
+                    self.spent[part] = self.spent.get(part, Spending(self.terms)).plus(one)
                 else:
                     self.unproven += 1
         except (KeyError, TypeError, ValueError, DPSparseError) as error:
@@ -77,17 +83,16 @@ class Book:
         return entry
 
     def copy(self) -> Book:
-        return replace(self, spent={part: s.copy() for part, s in self.spent.items()})
+        return replace(self, spent=dict(self.spent))
 
     def spent_epsilon(self, partition: str | None, extra: Event | None = None) -> float:
-        """Composed epsilon of the proven entries as seen by `partition` (None: the worst one)."""
-        return max(view.composed() for view in self._views(partition, extra))
+        """Epsilon of the proven entries, and of `extra` after them, as `partition` sees them (None: the worst one)."""
+        return max(view.filtered() for view in self._views(partition, extra))
 
     def allows(self, partition: str | None, extra: Event | None = None) -> bool:
         """Whether the filter lets the entries, and `extra` after them, pass."""
         # Rounding of the accountant: a plan calibrated to the whole ceiling must not fail by one ulp.
-        limit = self.terms.epsilon * (1 + 1e-9)
-        return all(view.filtered() <= limit for view in self._views(partition, extra))
+        return self.spent_epsilon(partition, extra) <= self.terms.epsilon * (1 + 1e-9)
 
     def has_room(self, partition: str | None, extra: Event) -> bool:
         """Whether the reserve also pays for all that may go wrong in `extra`."""
@@ -101,15 +106,11 @@ class Book:
         """
         nothing = Spending(self.terms)
         common = self.spent.get(None, nothing)
-        names = [p for p in self.spent if p is not None] if partition is None else [partition]
-        views = [common.merged(self.spent.get(name, nothing)) for name in names]
-        if partition is None:
-            views.append(common.copy())
         if extra is not None:
-            price = price_of(extra, self.terms)
-            for view in views:
-                view.add(extra, price)
-        return views
+            common = common.plus(Spending.of(self.terms, extra, price_of(extra, self.terms)))
+        names = [p for p in self.spent if p is not None] if partition is None else [partition]
+        views = [common.plus(self.spent.get(name, nothing)) for name in names]
+        return [*views, common] if partition is None else views
 
 
 def read_price(entry: dict[str, Any], event: Event) -> Price:

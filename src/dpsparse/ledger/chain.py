@@ -213,8 +213,7 @@ def _check_total(seq: int, body: dict[str, Any], total: float) -> None:
         recorded = float(body["total"])
     except (KeyError, TypeError, ValueError):
         recorded = math.nan
-    # Two ways to add up the same book may differ by this much: long ones are folded (filter.py).
-    low, high = total * (1.0 - 2e-3), total * (1.0 + 2e-3)
+    low, high = total * (1.0 - 1e-6), total * (1.0 + 1e-6)  # apart from rounding
     if body.get("version") != version():
         high = math.inf
     if not low <= recorded <= high:

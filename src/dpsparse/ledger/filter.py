@@ -17,31 +17,26 @@ from __future__ import annotations
 
 import functools
 import math
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from dpsparse._json import plain
-from dpsparse.accounting.composition import total_square
 from dpsparse.accounting.conversion import (
     SHIFT,
     TAIL_LIMIT,
     epsilon,
     gaussian_epsilon,
     gaussian_log_delta,
-    gaussian_mu,
-    leaked_delta,
     sampler_tail,
 )
-from dpsparse.accounting.events import Event, Gaussian, Repeated, Sequence
+from dpsparse.accounting.dominance import total_square
+from dpsparse.accounting.events import Event, leaves
 from dpsparse.accounting.guarantee import ROW
-from dpsparse.accounting.rdp import leaves
 
 # This share of delta pays for samplers that are not ideal, slacks and leaks.
 RESERVE = 2.0**-14
 # And this share of epsilon for samplers: it covers every run of plans, as their mu^2 is at most 2 epsilon.
 SHIFT_SHARE = 2.0**-20
-# `spent`, which informs and does not decide, composes up to this many kinds of events; of more it adds the withdrawals.
-MANY = 8
 
 
 @dataclass(frozen=True)
@@ -124,10 +119,10 @@ def price_of(event: Event, terms: Terms) -> Price:
     square, slack = total_square(counts)
     leak = sum(n * getattr(leaf, "leak", 0.0) for leaf, n in counts.items())
     tail, shift = sampler_tail(counts, terms.epsilon)
-    return Price(epsilon(event, 0.0), square, slack, leak, tail - leaked_delta(counts), shift)
+    return Price(epsilon(event, 0.0), square, slack, leak, tail, shift)
 
 
-@dataclass
+@dataclass(frozen=True)
 class Spending:
     """What one row has seen, as sums."""
 
@@ -135,34 +130,15 @@ class Spending:
     first: Event | None = None
     n_fits: int = 0
     total: Price = Price()
-    # For `composed`, which informs: Gaussian noise merged, and other events; None where they are too many.
-    noise: float = 0.0
-    kinds: dict[Event, int] | None = field(default_factory=dict)
 
-    def add(self, event: Event, price: Price) -> None:
-        counts = leaves(event)
-        if not counts:  # a plan without noise or data costs nothing and decides nothing
-            return
-        self.first = self.first or event
-        self.n_fits += 1
-        self.total = self.total.plus(price)
-        others = {leaf: n for leaf, n in counts.items() if gaussian_mu({leaf: n}) is None}
-        noise = gaussian_mu({leaf: n for leaf, n in counts.items() if leaf not in others})
-        self.noise += (noise or 0.0) ** 2
-        self.kinds = _added(self.kinds, others)
+    @classmethod
+    def of(cls, terms: Terms, event: Event, price: Price) -> Spending:
+        """One fit; a plan without noise or data costs nothing and decides nothing."""
+        return cls(terms, event, 1, price) if leaves(event) else cls(terms)
 
-    def copy(self) -> Spending:
-        return replace(self)
-
-    def merged(self, other: Spending) -> Spending:
-        return Spending(
-            self.terms,
-            self.first or other.first,
-            self.n_fits + other.n_fits,
-            self.total.plus(other.total),
-            self.noise + other.noise,
-            _added(self.kinds, other.kinds),
-        )
+    def plus(self, other: Spending) -> Spending:
+        n_fits, total = self.n_fits + other.n_fits, self.total.plus(other.total)
+        return Spending(self.terms, self.first or other.first, n_fits, total)
 
     @property
     def has_room(self) -> bool:
@@ -188,27 +164,3 @@ class Spending:
             mu = math.sqrt(self.total.square)
             bounds.append(gaussian_epsilon(mu, self.terms.gaussian_delta) + self.terms.shift)
         return max(0.0, min(bounds))
-
-    def composed(self) -> float:
-        """Epsilon of all fits at the account's delta, had their prices been fixed in advance."""
-        if self.first is None or self.n_fits == 1:
-            return self.filtered()
-        paid = self.terms.reserve if self.total.tail + self.total.leak > 0.0 else 0.0
-        delta = self.terms.delta * (1.0 - paid)
-        fixed = self.filtered()
-        if self.kinds is not None:
-            parts: list[Event] = [Repeated(event, n) for event, n in self.kinds.items()]
-            if self.noise > 0.0:
-                parts.append(Gaussian(1.0 / math.sqrt(self.noise)))
-            fixed = epsilon(Sequence(tuple(parts)), delta)
-        # What the filter lets pass has the ceiling's guarantee, also where composing cannot show it.
-        return min(fixed, self.terms.epsilon) if self.filtered() <= self.terms.epsilon else fixed
-
-
-def _added(
-    first: dict[Event, int] | None, second: dict[Event, int] | None
-) -> dict[Event, int] | None:
-    if first is None or second is None:
-        return None
-    both = {leaf: first.get(leaf, 0) + second.get(leaf, 0) for leaf in {**first, **second}}
-    return both if len(both) <= MANY else None

@@ -30,7 +30,7 @@ from dpsparse.accounting import (
     ThresholdedGaussian,
     gaussian_parameter,
 )
-from dpsparse.accounting.rdp import leaves
+from dpsparse.accounting.events import leaves
 from dpsparse.exceptions import CalibrationError, ParameterError
 from dpsparse.methods.base import BaseDPLinearModel
 from dpsparse.methods.solution import Settings, Solution

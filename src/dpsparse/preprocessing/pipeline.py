@@ -31,8 +31,8 @@ from dpsparse.accounting import (
     Phase,
     Plan,
 )
+from dpsparse.accounting.events import leaves
 from dpsparse.accounting.guarantee import PREPARED, RAW
-from dpsparse.accounting.rdp import leaves
 from dpsparse.domain import Domain
 from dpsparse.exceptions import DPSparseError, ParameterError
 from dpsparse.methods.base import BaseDPLinearModel
