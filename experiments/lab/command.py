@@ -99,7 +99,7 @@ def table(measure: str, **options: Any) -> None:
 def pack(names: tuple[str, ...]) -> None:
     """Compress rows for the repository: of these files of results/, or of all."""
     for path in sorted(RESULTS.parent.glob("*/*.jsonl")):
-        if path.parent.name != "quick" and (not names or path.stem in names):
+        if not names or path.stem in names:
             pack_rows(path)
 
 
@@ -119,7 +119,6 @@ def write(path: Path | None, **options: Any) -> None:
 
 @lab.command()
 @click.argument("names", nargs=-1, metavar="[NAME]...")
-@click.option("--quick/--full", default=True, help="A smoke run (default) or the real one.")
 @click.option("--jobs", "-j", default=1, show_default=True, help="Processes.")
 @click.option(
     "--limit", type=float, help="Seconds after which no further trial of a chapter starts."
@@ -130,7 +129,6 @@ def write(path: Path | None, **options: Any) -> None:
 @click.option("--results", type=click.Path(path_type=Path), help="Folder of rows.")
 def papers(
     names: tuple[str, ...],
-    quick: bool,
     jobs: int,
     limit: float | None,
     trials: int | None,
@@ -138,8 +136,8 @@ def papers(
 ) -> None:
     """Run published tables and figures, and show them beside the published numbers.
 
-    NAME is for instance 004-table1; without a name every chapter runs. `lab list` shows them all. A smoke run shows no
-    verdict.
+    NAME is for instance 004-table1; without a name every chapter runs. `lab list` shows them all. A chapter that was
+    run in part shows no verdict.
     """  # fmt: skip
     from lab.papers.book import chapter_text, draw
     from lab.papers.chapter import chapters
@@ -148,17 +146,20 @@ def papers(
     known = chapters()
     if unknown := [name for name in names if name not in known]:
         raise click.ClickException(f"no chapter {unknown[0]!r}; `dpsparse lab list` shows them all")
-    folder = results or RESULTS.parent / ("quick" if quick else "papers")
+    folder = results or RESULTS.parent / "papers"
     failed = []
     for name in names or known:
         if absent := [data for data in known[name].needs if not papers_data.is_here(data)]:
             click.echo(f"skipped {name}: set DPSPARSE_DATA to the folder of {absent[0]}", err=True)
             continue
         path = folder / f"{known[name].rows_name}.jsonl"
-        rows = run_cells(known[name].cells(quick, trials), path, jobs=jobs, limit=limit)
+        cells = list(known[name].cells(trials))
+        rows = run_cells(cells, path, jobs=jobs, limit=limit)
         failed += [f"{name}: {row['error']}" for row in rows if "error" in row]
         summary = summarise(known[name], rows)
-        click.echo(chapter_text(summary, None if quick else draw(summary, folder), quick=quick))
+        complete = len(rows) == len(cells) and not failed
+        figure = draw(summary, folder) if complete else None
+        click.echo(chapter_text(summary, figure, complete=complete))
     if failed:
         raise click.ClickException("; ".join(failed))
 

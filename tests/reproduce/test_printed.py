@@ -121,7 +121,7 @@ def test_baselines_of_the_screening_sequel(monkeypatch):
     y = X @ np.where(truth, 0.2, 0.0)
     table = screening.Table(X, y, truth, radius=1.0, unit=1.0)
     monkeypatch.setattr(screening, "real", lambda name, yeo_johnson: table)
-    found = screening.real_trial(True)({"data": "pyrim"}, 0, 0)
+    found = screening.real_trial(True, {"data": "pyrim"}, 0, 0)
     rows = {part["cell"]["method"]: part for part in found}
     exact = printed.private_lasso(X, y, 1.0, 100, 0.0, None, loss=Squared())
     assert rows["NP-FW"]["MSE"] == pytest.approx(screening.mean_squared_error(X, y, exact))

@@ -62,15 +62,15 @@ def write_book(known: dict[str, Chapter], results: Path, book: Path, **numbers: 
     return path
 
 
-def chapter_text(summary: Summary, figure: object = None, *, quick: bool = False) -> str:
-    """One chapter: claim, verdict, protocol, table, tests, figure, reasons; of a smoke run no verdict."""
+def chapter_text(summary: Summary, figure: object = None, *, complete: bool = True) -> str:
+    """One chapter: claim, verdict, protocol, table, tests, figure, reasons; no verdict where trials are missing."""
     chapter = summary.chapter
     good, all_cells = summary.matched()
     lines = [f"\n## {chapter.name}: {chapter.title}\n"]
     if summary.source:
         lines.append(f"*{summary.source}.*\n")
     lines.append(f"**Claim.** {chapter.claim}\n")
-    if not quick:
+    if complete:
         lines.append(f"**Found.** {chapter.verdict(summary)}\n")
     if chapter.instead:
         lines.append(f"**Use instead.** {chapter.instead}\n")
@@ -78,7 +78,7 @@ def chapter_text(summary: Summary, figure: object = None, *, quick: bool = False
         lines.append(f"{chapter.protocol}\n")
     if figure:
         lines.append(f"![{chapter.title}]({figure})\n")
-    own_table = None if quick else chapter.table
+    own_table = chapter.table if complete else None
     table = summary.table() if own_table is None else own_table(summary)
     if table.count("\n") > 1:
         lines.append(table + "\n")
@@ -87,7 +87,7 @@ def chapter_text(summary: Summary, figure: object = None, *, quick: bool = False
         lines.append(f"{good} of {all_cells} published averages matched: {', '.join(kinds)}.\n")
     for name, reason in chapter.reasons.items():
         lines.append(f"- Not matched, {name}: {reason}")
-    if chapter.tests is not None and not quick:
+    if chapter.tests is not None and complete:
         lines += [f"- {line}" for line in chapter.tests(summary)]
     if summary.guarantees:
         lines.append("\nGuarantees of these fits with unseeded noise:\n")

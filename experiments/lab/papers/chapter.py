@@ -34,7 +34,7 @@ SHARED_CODE = ("module", "configurations", "trial", "facts", "kind")
 class Chapter:
     """One published table or figure.
 
-    `configurations(quick)` lists plain dictionaries (JSON types). The key "mode" says how noise is calibrated
+    `configurations()` lists plain dictionaries (JSON types). The key "mode" says how noise is calibrated
     ("published", "proven" or "nonprivate"), "trials" may say how many there are, all other keys name the cell.
     `trial(config, seed, number)` returns measures by name (numbers, or lists of numbers for curves) and may return
     under "guarantee" the one that the same fit has with unseeded noise; or a list of such mappings, each with the keys
@@ -46,9 +46,9 @@ class Chapter:
     name: str
     title: str
     claim: str  # what the paper says, in one sentence
-    trials: tuple[int, int]  # quick, full
+    trials: int
     metrics: Mapping[str, str]  # name -> format of a number, for instance {"AUC": ".3f"}
-    configurations: Callable[[bool], list[Config]]
+    configurations: Callable[[], list[Config]]
     trial: Callable[[Config, int, int], Any]
     found: str  # what the rows say, in one sentence; {name} is a number of `facts`
     facts: Callable[[Summary], dict[str, Any]] = lambda summary: {}
@@ -70,10 +70,10 @@ class Chapter:
     def verdict(self, summary: Summary) -> str:
         return self.found.format(**self.facts(summary))
 
-    def cells(self, quick: bool, most: int | None = None) -> Iterator[Trial]:
+    def cells(self, most: int | None = None) -> Iterator[Trial]:
         """All trials, at most so many of each configuration."""
-        for config in self.configurations(quick):
-            count = config.get("trials", self.trials[0 if quick else 1])
+        for config in self.configurations():
+            count = config.get("trials", self.trials)
             for number in range(count if most is None else min(count, most)):
                 yield Trial(self.rows_name, config, number)
 
@@ -148,7 +148,7 @@ def _functions(module: str, configurations: Any, kind: str = "", **names: str) -
     home = importlib.import_module(f"lab.papers.{module}")
     found = {key: getattr(home, name) for key, name in names.items()}
     listed = isinstance(configurations, list)
-    found["configurations"] = (lambda quick: configurations) if listed else getattr(home, configurations)  # fmt: skip
+    found["configurations"] = (lambda: configurations) if listed else getattr(home, configurations)  # fmt: skip
     if kind:
         found["kind"] = (lambda cell, metric: kind) if kind in KINDS else getattr(home, kind)
     return found

@@ -22,7 +22,7 @@ WIDE = {
 
 @lru_cache(maxsize=2)
 def wide(name: str, fraction: float = 1.0):
-    """X, y of a data set of Raff, Khanna and Lu (2023); `fraction` shrinks a stand-in further, for quick runs."""
+    """X, y of a data set of Raff, Khanna and Lu (2023); `fraction` shrinks a stand-in further."""
     from papers_data import load_newsgroups_bigrams, make_wide_text
 
     kind, like, share = WIDE[name]

@@ -49,9 +49,9 @@ NOT_TRIED = math.nan
 LASSO = {"published": RaffKhannaLuLassoClassifier, "proven": DPLassoClassifier}
 
 
-def exact_sign(quick):
+def exact_sign():
     """The feature is drawn and its sign read off: a row with a feature of its own shows its label."""
-    n, shared = (200, 40) if quick else (3000, 500)
+    n, shared = 3000, 500
     rng = make_generator(1)
     X = np.zeros((n, n + shared))
     X[np.arange(n), np.arange(n)] = 1.0
@@ -69,7 +69,7 @@ def exact_sign(quick):
     yield "Raff, Khanna, Lu 2023, Alg. 1 and 2", RP, "whole", 0.1, dict(refuted), math.inf
     # the paper does not say which neighbours it means: a feature that only an absent row owns has gradient 0 and
     # never gets the sign of that row
-    n, runs, y[0] = (60, 40, 1) if quick else (200, 300, 1)
+    n, runs, y[0] = 200, 300, 1
     tables = [(X[start:n], y[start:n]) for start in (0, 1)]
     for mode in ("published", "proven"):
         model = LASSO[mode](
@@ -85,9 +85,9 @@ def exact_sign(quick):
     yield "Raff, Khanna, Lu 2023, Alg. 1 and 2", AR, "whole", 0.1, dict(refuted), math.inf
 
 
-def switching_support(quick):
+def switching_support():
     """The teacher's support flips with one row; with a ridge (Theorem 4.3) and without (Corollary 4.7)."""
-    m, runs = (100, 60) if quick else (500, 300)
+    m, runs = 500, 300
     unit = np.eye(2)
     X = np.repeat(unit, (m + 1, m), axis=0)
     pair = replace_row(X, np.ones(2 * m + 1, int), 0, unit[1], 1, "m+1 against m")
@@ -113,13 +113,13 @@ def switching_support(quick):
         yield f"Wang, Gu 2020, {statement}", RP, "whole", 1.0, refuted, math.inf
 
 
-def screening_step(quick):
+def screening_step():
     """O(1/n) is claimed for a score that one row moves by O(1/sqrt n): all rows have x = 1, y = r, and w = r.
 
     One row with residual 2r opens the gap: the first paper replaces a row (x = -1, y = r, its targets stay), the
     sequel adds one (x = 1, y = -r). Either way the sum of gradients is 2r.
     """
-    radius, n, runs = 1.0, 100_000, 400 if quick else 4000
+    radius, n, runs = 1.0, 100_000, 4000
     facts = {"radius": radius, "smoothness": 1.0, "strong_convexity": 1.0, "rescaled": False}
     for statement, adjacency, more in (
         ("Khanna, Lu, Raff 2023 (screening), Eq. (2)", RP, 0),
@@ -153,9 +153,9 @@ def screening_step(quick):
         yield statement, adjacency, "one step", 1.0, refuted, proven
 
 
-def counts(quick):
+def counts(runs=4000):
     """Algorithm 2 adds noise to the count; the listing of Appendix B (line 58) discards it again."""
-    runs, p = 400 if quick else 4000, 100
+    p = 100
     rule = PrivateCount(10, 20, epsilon=0.05)
 
     def refuted(release):
@@ -179,11 +179,11 @@ def counts(quick):
     }, math.inf  # fmt: skip
 
 
-def noisy_max(quick):
+def noisy_max(n_gaps=31):
     """Lap(D/eps') noisy max costs 2 eps' a step where eps' is charged; the whole is another matter."""
     step = 0.1
     laplace, gumbel = [], []
-    for gap in np.linspace(0.0, 60.0, 13 if quick else 31):
+    for gap in np.linspace(0.0, 60.0, n_gaps):
         here, there = np.array([gap, -gap]), np.array([gap - step, step - gap])  # +-G, G moves by D
         laplace.append(noisy_max_log_probability(there, 1) - noisy_max_log_probability(here, 1))
         gumbel.append(_softmax_log(there, 1) - _softmax_log(here, 1))
@@ -201,9 +201,9 @@ def noisy_max(quick):
         yield f"{name}, T = 1000", adjacency, "whole", 1.0, untried, plan.epsilon
 
 
-def undercharged_classes(quick):
+def undercharged_classes():
     """Alg. 3: p selections a step, paid as K; a run of one step. What they cost in fact grows with p."""
-    p, runs = (30_000, 100) if quick else (300_000, 200)
+    p, runs = 300_000, 200
     domain = Domain(classes=(0, 1, 2), n_samples=2)
     X, y = np.zeros((2, p)), np.array([0, 1])
     X2, y2 = np.vstack([X, np.ones(p)]), np.append(y, 2)
@@ -229,16 +229,14 @@ ATTACKS = {
     "exact sign": exact_sign, "switching support": switching_support, "screening step": screening_step,
     "counts": counts, "noisy max": noisy_max, "undercharged classes": undercharged_classes,
 }  # fmt: skip
-QUICK = ("switching support", "counts", "noisy max")
 
 
 def _softmax_log(keys, pick):
     return float(keys[pick] - np.logaddexp.reduce(keys))
 
 
-def configurations(quick):
-    names = QUICK if quick else ATTACKS
-    return [{"attack": name, "quick": quick, "mode": "published"} for name in names]
+def configurations():
+    return [{"attack": name, "mode": "published"} for name in ATTACKS]
 
 
 def trial(config, seed, number):
@@ -250,9 +248,7 @@ def trial(config, seed, number):
             "attacked": refuted[mode],
             "proven": proven if mode == "published" else claimed,
         }
-        for statement, adjacency, of, claimed, refuted, proven in ATTACKS[config["attack"]](
-            config["quick"]
-        )
+        for statement, adjacency, of, claimed, refuted, proven in ATTACKS[config["attack"]]()
         for mode in ("published", "proven")
     ]
 

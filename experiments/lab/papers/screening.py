@@ -364,9 +364,8 @@ with_yeo_johnson = partial(real_trial, True)
 without_yeo_johnson = partial(real_trial, False)
 
 
-def real_configurations(quick):
-    names = ("housing", "pyrim") if quick else REAL
-    return [{"data": name, "mode": "published", "n_iter": 0} for name in names]
+def real_configurations():
+    return [{"data": name, "mode": "published", "n_iter": 0} for name in REAL]
 
 
 def synthetic_kind(cell, metric):

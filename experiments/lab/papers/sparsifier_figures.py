@@ -27,6 +27,7 @@ EPSILONS = (0.1, 0.5, 1.0, 5.0)
 RADII = tuple(round(r, 4) for r in np.geomspace(1.0, 50.0, 5))
 STEPS = (8.0, 64.0)  # of DP-IGHT
 N_ITER, COUNT_EPSILON, DELTA = 1000, 0.05, 1e-5
+RUNS, PILOT_RUNS = 50, 5  # of every method, and of every setting to choose among them
 TRUTH = np.array([10.0, 9, 8, 7, 6, 5, 4, 0.5] + [0.0] * 92)
 KNOWN, UNKNOWN = 8, 15  # s: the truth, and the middle of Sparsifier's bounds sqrt(p) and 2 sqrt(p)
 READING, PRINTED = "Sparsifier", "Sparsifier, as printed"
@@ -36,17 +37,17 @@ TWO_STAGE, ADMM, IGHT = "Two-Stage", ("ADMM L1", "ADMM L1/2"), "DP-IGHT"
 # ---- the printed algorithms ----------------------------------------------------------------------
 
 
-def sparsifier(X, y, epsilon, radius, rng, n_iter, exact_sign):
+def sparsifier(X, y, epsilon, radius, rng, exact_sign):
     """Algorithm 2. The noise of the count hides which exact count it covers."""
     n, p = X.shape
-    scale = laplace_scale(radius, n_iter, n, epsilon - COUNT_EPSILON, 1.0 / n)
-    w = private_lasso(X, y, radius, n_iter, scale, rng, exact_sign=exact_sign)
+    scale = laplace_scale(radius, N_ITER, n, epsilon - COUNT_EPSILON, 1.0 / n)
+    w = private_lasso(X, y, radius, N_ITER, scale, rng, exact_sign=exact_sign)
     return keep_largest(w, noisy_count(10, p, COUNT_EPSILON, rng))
 
 
-def hard_threshold(X, y, epsilon, s, step, rng, n_iter, bound):
+def hard_threshold(X, y, epsilon, s, step, rng, bound):
     return private_hard_threshold(
-        X, y, Logistic(), rng, n_nonzero=s, n_iter=n_iter, step=step, epsilon=epsilon, delta=1.0 / X.shape[0],
+        X, y, Logistic(), rng, n_nonzero=s, n_iter=N_ITER, step=step, epsilon=epsilon, delta=1.0 / X.shape[0],
         gradient_bound=bound,
     )  # fmt: skip
 
@@ -78,12 +79,11 @@ def tabulated(fits, measure):
     ]
 
 
-def configurations(quick):
+def configurations():
     """One published trial holds all runs, because they share what chooses among settings."""
-    size = {"quick": True} if quick else {}
     return [
-        {"epsilon": epsilon, **how, **size}
-        for epsilon in (EPSILONS[2:3] if quick else EPSILONS)
+        {"epsilon": epsilon, **how}
+        for epsilon in EPSILONS
         for how in ({"mode": "published", "trials": 1}, {"mode": "proven"})
     ]
 
@@ -104,7 +104,6 @@ def synthetic():
 
 def synthetic_trial(config, seed, number):
     (X, y), validation, test = synthetic()
-    runs, n_iter = (3, 100) if config.get("quick") else (50, N_ITER)
 
     def measure(weights, intercept):
         """What Figures 1 to 4 show, in that order, and the error that chooses among settings."""
@@ -120,26 +119,26 @@ def synthetic_trial(config, seed, number):
         }
 
     if config["mode"] == "published":
-        fits = synthetic_printed(X, y, config["epsilon"], seed, runs, n_iter)
+        fits = synthetic_printed(X, y, config["epsilon"], seed)
     else:
         fits = synthetic_proven(X, y, config["epsilon"], seed)
     return tabulated(fits, measure)
 
 
-def synthetic_printed(X, y, epsilon, seed, runs, n_iter):
+def synthetic_printed(X, y, epsilon, seed):
     n = len(y)
     rng = make_generator(derive_seed("printed", seed, epsilon))
     bound = float(np.sqrt((X * X).sum(axis=1)).max())
     domain = dp.Domain(feature_bound=1.0, row_norm=3.5, classes=[0, 1], n_samples=n)
     sizes = ((KNOWN, "s known"), (UNKNOWN, "s unknown"))
-    for run in range(runs):
+    for run in range(RUNS):
         for name, exact_sign in ((READING, True), (PRINTED, False)):
             for radius in RADII:
-                w = sparsifier(X, y, epsilon, radius, rng, n_iter, exact_sign)
+                w = sparsifier(X, y, epsilon, radius, rng, exact_sign)
                 yield name, "published", f"radius {radius:g}", w, 0.0, None
         for s, which in sizes:
             for step in STEPS:
-                w = hard_threshold(X, y, epsilon, s, step, rng, n_iter, bound)
+                w = hard_threshold(X, y, epsilon, s, step, rng, bound)
                 yield f"{IGHT}, {which}", "published", f"step {step:g}", w, 0.0, None
         common = {
             "domain": domain, "epsilon": epsilon, "delta": 1.0 / n,
@@ -177,10 +176,8 @@ def synthetic_proven(X, y, epsilon, seed):
 MORE_STEPS = 300  # of our DP-IGHT, beside its default: weights must grow far on a table that is nearly separable
 
 
-def kdd_configurations(quick):
-    return [
-        c | {"part": "validated"} if c["mode"] == "published" else c for c in configurations(quick)
-    ]
+def kdd_configurations():
+    return [c | {"part": "validated"} if c["mode"] == "published" else c for c in configurations()]
 
 
 def kdd_trial(config, seed, number):
@@ -193,7 +190,7 @@ def kdd_trial(config, seed, number):
         return {"validation error": wrong[:half].mean(), "test error": wrong[half:].mean()}
 
     if config["mode"] == "published":
-        return tabulated(kdd_printed(A, a, epsilon, seed, measure, config.get("quick")), measure)
+        return tabulated(kdd_printed(A, a, epsilon, seed, measure), measure)
     return tabulated(kdd_proven(A, a, epsilon, seed), measure)
 
 
@@ -216,27 +213,26 @@ def kdd_proven(A, a, epsilon, seed):
     yield READING, "proven", "", w, 0.0, guarantee
 
 
-def kdd_printed(A, a, epsilon, seed, measure, quick):
+def kdd_printed(A, a, epsilon, seed, measure):
     """The setting with the least validation error of a few runs each is run in full."""
     n, p = A.shape
     s = round(1.5 * math.sqrt(p))
-    runs, pilot, n_iter = (2, 1, 50) if quick else (50, 5, N_ITER)
     rng = make_generator(derive_seed("printed", seed, epsilon))
     for name, knob, settings, fit in (
-        (READING, "radius", RADII, lambda r: sparsifier(A, a, epsilon, r, rng, n_iter, True)),
-        (PRINTED, "radius", RADII, lambda r: sparsifier(A, a, epsilon, r, rng, n_iter, False)),
+        (READING, "radius", RADII, lambda r: sparsifier(A, a, epsilon, r, rng, True)),
+        (PRINTED, "radius", RADII, lambda r: sparsifier(A, a, epsilon, r, rng, False)),
         # rows have norm 1: G = 1
-        (IGHT, "step", STEPS, lambda step: hard_threshold(A, a, epsilon, s, step, rng, n_iter, 1.0)),
+        (IGHT, "step", STEPS, lambda step: hard_threshold(A, a, epsilon, s, step, rng, 1.0)),
     ):  # fmt: skip
         errors = {
-            v: np.mean([measure(fit(v))["validation error"] for _ in range(pilot)])
+            v: np.mean([measure(fit(v))["validation error"] for _ in range(PILOT_RUNS)])
             for v in settings
         }
         chosen = min(errors, key=errors.get)
-        for _ in range(runs):
+        for _ in range(RUNS):
             yield name, "published", f"{knob} {chosen:g}", fit(chosen), 0.0, None
     domain = dp.Domain(row_norm=1.0, classes=[0, 1], n_samples=n)
-    for run in range(runs):
+    for run in range(RUNS):
         common = {
             "domain": domain, "epsilon": epsilon, "delta": 1.0 / n,
             "random_state": derive_seed(seed, run, epsilon), "fit_intercept": False,
@@ -341,13 +337,12 @@ def plot(summary, path):
 
 # ---- Theorems 1 and 2, and B.1 of Raff, Khanna and Lu (2023) -------------------------------------
 
-P, RUNS = 100, 20
+P, THEOREM_RUNS = 100, 20
 LASSO, THINNED = "private LASSO (Theorem 1)", "Sparsifier (Theorem 2)"
 
 
-def theorem_configurations(quick):
-    sizes = (500, 2000) if quick else (500, 2000, 8000, 32_000)
-    return [{"n": n, "epsilon": 1.0, "mode": "published"} for n in sizes]
+def theorem_configurations():
+    return [{"n": n, "epsilon": 1.0, "mode": "published"} for n in (500, 2000, 8000, 32_000)]
 
 
 def theorem_trial(config, seed, number):
@@ -367,7 +362,7 @@ def theorem_trial(config, seed, number):
     low = math.isqrt(P)
     bias = min((P - low) / (low + 1.0), 1.0)
     out = []
-    for _ in range(RUNS):
+    for _ in range(THEOREM_RUNS):
         w = private_lasso(X, y, 1.0, n_iter, scale, rng)
         few = keep_largest(w, noisy_count(10, P, COUNT_EPSILON, rng))
         for method, weights, allowed in ((LASSO, w, bound), (THINNED, few, bound + bias)):

@@ -38,14 +38,14 @@ STEPS = ("printed", "exact sign", "uniform")
 RUNS = 20
 
 
-def configurations(quick):
+def configurations():
     out = []
-    for name in DATA[:1] if quick else DATA:
+    for name in DATA:
         values = ("shipped", "divided") if name in AS_SHIPPED else ("divided",)
         splits = ("random", "fixed", *(("official",) if name in OFFICIAL else ()))
         for value, step, cut in product(values, STEPS, splits):
             cell = {"dataset": name, "values": value, "step": step, "split": cut}
-            out.append(cell | {"mode": "published"} | ({"quick": True} if quick else {}))
+            out.append(cell | {"mode": "published"})
     return out
 
 
@@ -67,8 +67,7 @@ def parts(name, values, cut, seed):
 
 def trial(config, seed, number):
     name, step, cut = config["dataset"], config["step"], config["split"]
-    runs, n_iter = (1, 50) if config.get("quick") else (RUNS, N_ITER)
-    batches = 5 if cut == "random" and runs == RUNS else 1
+    batches = 5 if cut == "random" else 1
     out = []
     for batch in range(batches):
         A, a, B, b = parts(name, config["values"], cut, derive_seed("readings", name, batch))
@@ -84,13 +83,13 @@ def trial(config, seed, number):
                     {"cell": cell, "non-zeros": np.count_nonzero(w), **classifier_scores(B @ w, b)}
                 )
 
-        def weights(steps, scale, A=A, a=a, rng=rng, runs=runs // batches, how=how):
+        def weights(steps, scale, A=A, a=a, rng=rng, runs=RUNS // batches, how=how):
             for _ in range(runs):
                 yield private_lasso(A, a, RADIUS, steps, scale, rng, **how)
 
-        scale = laplace_scale(RADIUS, n_iter, n, EPSILON - COUNT_EPSILON, 1.0 / n)
+        scale = laplace_scale(RADIUS, N_ITER, n, EPSILON - COUNT_EPSILON, 1.0 / n)
         thinned = (
-            keep_largest(w, noisy_count(20, p, COUNT_EPSILON, rng)) for w in weights(n_iter, scale)
+            keep_largest(w, noisy_count(20, p, COUNT_EPSILON, rng)) for w in weights(N_ITER, scale)
         )
         add(SPARSIFIER, "", thinned)
         for noise, steps in (("own", matched), ("1000", N_ITER)):

@@ -109,21 +109,19 @@ def proven_sparsifier(X, y, epsilon, rng):
     return keep_largest(np.ravel(model.fit(X, y).coef_), count.kept(noisy, p)), guarantee
 
 
-def configurations1(quick):
-    names = ("splice", "phishing") if quick else names_here()
+def configurations1():
     out = []
-    for name in names:
-        exact = {"method": "non-private", "mode": "nonprivate", "n_iter": 2000 if quick else 50_000}
-        splits = 1 if quick or name in SLOW else SPLITS
+    for name in names_here():
+        exact = {"method": "non-private", "mode": "nonprivate", "n_iter": 50_000}
+        splits = 1 if name in SLOW else SPLITS
         out.append({"dataset": name, **exact, "trials": splits})
         out += _private(name, [LASSO, SPARSIFIER])
     return out
 
 
-def configurations2(quick):
-    names = ("splice", "phishing") if quick else names_here()
+def configurations2():
     out = []
-    for name in names:
+    for name in names_here():
         out += _private(name, [SPARSIFIER, LASSO])
         out += [
             {"dataset": name, "method": m + PRINTED, "mode": "published"}

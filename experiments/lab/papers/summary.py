@@ -30,7 +30,7 @@ MODES = ("nonprivate", "published", "proven")
 _MARKS = {AS_PRINTED: "", AFTER_THE_FACT: " (reading)", BY_CONSTRUCTION: " (construction)"}
 # How a cell is run, not which cell it is.
 _NOT_NAMES = {
-    "mode", "trials", "n_iter", "fraction", "part", "tuning", "attack", "quick", "budgets",
+    "mode", "trials", "n_iter", "fraction", "part", "tuning", "attack", "budgets",
 }  # fmt: skip
 
 
@@ -254,7 +254,7 @@ def summarise(chapter: Chapter, rows: list[Row], published: Path = PUBLISHED) ->
     shown = _best_tuning(parts, chapter.tuned_by)
     seconds = float(sum(row["measures"]["seconds"] for row in rows))
     source = str(_read_json(published / "papers.json").get(paper, ""))
-    listed = [] if any("parts" in row for row in rows) else chapter.configurations(False)
+    listed = [] if any("parts" in row for row in rows) else chapter.configurations()
     return Summary(chapter, shown, cells, len(parts), seconds, source, listed)
 
 

@@ -118,11 +118,11 @@ def _two_stage(X, y, linear, s, epsilon, delta, rng):
 # ---- Figure 2 ------------------------------------------------------------------------------------
 
 
-def configurations(quick):
+def configurations():
     return [
         {"setting": setting, "task": task, "epsilon": epsilon, "mode": mode}
-        for setting, task in (PANELS[:2] if quick else PANELS)
-        for epsilon in (EPSILONS[task][2:3] if quick else EPSILONS[task])
+        for setting, task in PANELS
+        for epsilon in EPSILONS[task]
         for mode in ("published", "proven")
     ]
 
@@ -242,21 +242,19 @@ TABLES = {
 TABLE_DELTA, TABLE_RADIUS = 1e-5, 20.0
 
 
-def table_configurations(name, quick):
+def table_configurations(name):
     _, tables, *_, epsilons = TABLES[name]
     return [
-        {"data": data, "epsilon": e, "mode": mode, **({"fraction": 0.05} if quick else {})}
-        for data in (tables[:1] if quick else tables)
-        for e in (epsilons[2:3] if quick else epsilons)
+        {"data": data, "epsilon": e, "mode": mode}
+        for data in tables
+        for e in epsilons
         for mode in ("published", "proven")
     ]
 
 
 def table_trial(name, config, seed, number):
     task, epsilon = TABLES[name][0], config["epsilon"]
-    (X, y), public, (X_test, y_test), s = _parts(
-        name, config["data"], config.get("fraction", 1.0), seed
-    )
+    (X, y), public, (X_test, y_test), s = _parts(name, config["data"], seed)
     linear, out = task == "regression", []
 
     def add(method, mode, tuning, predicted, **more):
@@ -282,25 +280,23 @@ table2_configurations, table3_configurations = (partial(table_configurations, t)
 table2_trial, table3_trial = (partial(table_trial, t) for t in TABLES)
 
 
-def _parts(name, data, fraction, seed):
+def _parts(name, data, seed):
     """Private rows, as many public ones, test rows, and s: a new division and new columns each trial."""
     task, _, learn, tests, width, s, _ = TABLES[name]
-    X, y = _words() if data == WORDS else _stand_in(data, task, learn + tests, fraction)
+    X, y = _words() if data == WORDS else _stand_in(data, task, learn + tests)
     if data == WORDS:  # 15,935 rows: the shares of the paper's rows
         learn = round(X.shape[0] * learn / (learn + tests))
-    learn = round(learn * fraction)
     rng = make_generator(derive_seed("003", seed))
     rows = rng.permutation(X.shape[0])
-    X = X[:, np.sort(rng.permutation(X.shape[1])[: round(width * fraction)])]
+    X = X[:, np.sort(rng.permutation(X.shape[1])[:width])]
     half = (learn + 1) // 2
     private, public, test = rows[:half], rows[half:learn], rows[learn:]
-    s = max(round(s * fraction), 5)
     return (X[private], y[private]), X[public], (X[test], y[test]), s
 
 
 @lru_cache(maxsize=1)
-def _stand_in(like, task, rows, fraction):
-    return papers_data.make_wide_text(0, like, fraction=fraction, task=task, n_samples=rows)
+def _stand_in(like, task, rows):
+    return papers_data.make_wide_text(0, like, task=task, n_samples=rows)
 
 
 @lru_cache(maxsize=1)
