@@ -324,6 +324,9 @@ def test_report_as_text_page_and_json():
     assert back.threshold_for(recall=0.8).value == report.threshold_for(recall=0.8).value
     with pytest.raises(ParameterError, match="not a report"):
         Report.from_dict({"format": 1})
+    praised = {**record["estimates"], "accuracy": {"value": 1.0, "low": 1.0, "high": 1.0}}
+    edited = Report.from_dict({**record, "estimates": praised})
+    assert edited.accuracy == report.accuracy  # computed from what was released
     assert record["estimates"]["accuracy"]["value"] == report.accuracy.value
     assert record["guarantee"]["epsilon"] == 1.0
     assert "accuracy" in str(report)

@@ -287,13 +287,14 @@ def _read_report(path: Path) -> Any:
     """A report of `evaluate`, read from its file."""
     from dpsparse._json import parsed
     from dpsparse.evaluation.report import Report
-    from dpsparse.exceptions import DPSparseError
 
     try:
-        return Report.from_dict(parsed(path.read_bytes()))
+        report = Report.from_dict(parsed(path.read_bytes()))
+        str(report)  # computes all that the card shows
+        return report
     except OSError as error:
         raise ModelFileError(f"{path} cannot be read: {error.strerror}.") from None
-    except (ValueError, TypeError, KeyError, AttributeError, DPSparseError):
+    except Exception:  # the file may hold anything
         raise ModelFileError(
             f"{path} is not a report of dpsparse evaluate, or is damaged."
         ) from None

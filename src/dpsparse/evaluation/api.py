@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 from dpsparse._checks import check_share, check_terms
 from dpsparse.accounting.guarantee import PERSON, ROW
 from dpsparse.domain import Domain
-from dpsparse.evaluation import classification, regression
 from dpsparse.evaluation.plan import make_plan
 from dpsparse.evaluation.released import release_labels, release_numbers
 from dpsparse.evaluation.report import Report
@@ -142,11 +141,9 @@ def dp_evaluate(
         rows = releases.admit(scored)
         if isinstance(rows, ScoredLabels):
             released = release_labels(rows, names, subject, releases)
-            found, tables = classification.measure(released, subject, asked, labels, level)
         else:
             released = release_numbers(rows, names, subject, releases)
-            found, tables = regression.measure(released, subject, asked, level), {}
-        return Report(model_name, found, tables, plan, released, subject, level)
+        return Report(model_name, plan, released, subject, asked, labels, level)
 
     return private_run(plan, None, measure, ledger=ledger, random_state=random_state)
 

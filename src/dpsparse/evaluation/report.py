@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from html import escape
 from typing import Any
 
@@ -11,6 +12,7 @@ import numpy as np
 
 from dpsparse.accounting.guarantee import PERSON, PROMISED, Guarantee, Phase, Plan
 from dpsparse.accounting.html import guarantee_html
+from dpsparse.evaluation import classification, regression
 from dpsparse.evaluation.classification import Curve, Threshold
 from dpsparse.evaluation.intervals import Estimate
 from dpsparse.evaluation.plan import Subject
@@ -23,16 +25,34 @@ from dpsparse.exceptions import ParameterError
 class Report:
     """Estimates and tables by name (`report.accuracy`, `report.roc`), the plan and the released numbers.
 
-    Everything here is computed from released numbers: looking at it again, or computing more, is free.
+    Everything here is computed from released numbers, also where a report is read from a file: looking at it again, or
+    computing more, is free.
     """
 
     model: str
-    estimates: Mapping[str, Estimate]
-    tables: Mapping[str, Table]
     plan_: Plan
     released: Released
     subject: Subject
+    metrics: tuple[str, ...]
+    labels: list[Any]
     level: float = 0.95
+
+    @cached_property
+    def _measured(self) -> tuple[dict[str, Estimate], dict[str, Table]]:
+        facts = self.released, self.subject, self.metrics
+        if self.subject.n_classes == 0:
+            return regression.measure(*facts, self.level), {}
+        return classification.measure(*facts, self.labels, self.level)
+
+    @property
+    def estimates(self) -> dict[str, Estimate]:
+        """Metrics by name, each with its interval."""
+        return self._measured[0]
+
+    @property
+    def tables(self) -> dict[str, Table]:
+        """Curves and counts by name."""
+        return self._measured[1]
 
     @property
     def privacy_(self) -> Guarantee:
@@ -104,6 +124,8 @@ class Report:
             "format": 1,
             "model": self.model,
             "subject": asdict(self.subject),
+            "metrics": list(self.metrics),
+            "labels": self.labels,
             "level": self.level,
             "estimates": {name: part.to_dict() for name, part in self.estimates.items()},
             "tables": {name: part.to_dict() for name, part in self.tables.items()},
@@ -114,17 +136,13 @@ class Report:
 
     @classmethod
     def from_dict(cls, record: Mapping[str, Any]) -> Report:
-        """Inverse of `to_dict`, also of what `dpsparse evaluate -o report.json` has written."""
+        """Inverse of `to_dict`, also of what `dpsparse evaluate -o report.json` has written; estimates and tables are
+        computed again."""
         if record.get("format") != 1 or "subject" not in record:
             raise ParameterError("This is not a report of dp_evaluate: its format is unknown.")
-        released = record["released"]
+        released, subject = record["released"], Subject(**record["subject"])
         return cls(
             record["model"],
-            {name: _estimate(part) for name, part in record["estimates"].items()},
-            {
-                name: Table({key: np.array(column) for key, column in part.items()})
-                for name, part in record["tables"].items()
-            },
             _plan(Guarantee.from_dict(record["guarantee"])),
             Released(
                 {name: np.array(part) for name, part in released["numbers"].items()},
@@ -134,7 +152,9 @@ class Report:
                 tuple(np.array(part) for part in released["class_cuts"]),
                 released["centre"],
             ),
-            Subject(**record["subject"]),
+            subject,
+            subject.check(record["metrics"]),
+            record["labels"],
             record["level"],
         )
 
@@ -157,11 +177,6 @@ class Report:
         g = self.privacy_
         cautions = [("caution", text) for text in g.cautions]
         return guarantee_html(head, g.proven, [*cautions, *rows], caution=bool(cautions)) + note
-
-
-def _estimate(record: Mapping[str, Any]) -> Estimate:
-    """An end that is not finite is written as text."""
-    return Estimate(**{name: float(value) for name, value in record.items()})
 
 
 def _plan(g: Guarantee) -> Plan:

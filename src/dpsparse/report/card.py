@@ -16,7 +16,7 @@ import dpsparse
 from dpsparse import proofs as notes
 from dpsparse._checks import rounded_up, show_number
 from dpsparse._html import page
-from dpsparse.accounting import Guarantee, Sequence, epsilon
+from dpsparse.accounting import Guarantee, epsilon
 from dpsparse.accounting.guarantee import ROW
 from dpsparse.accounting.html import describe, likelihood_factor
 from dpsparse.domain.file import plain_facts
@@ -91,7 +91,6 @@ def privacy_card(
         written=datetime.datetime.now(datetime.UTC).strftime("%d %B %Y"),
         about={"data": "", "target": "", "fitted": "", **(getattr(model, "about_", None) or {})},
         checksum=checksum,
-        prices=_prices(model, evaluation),
         columns=_columns(model),
         proofs=_proofs(guarantee.source),
         version=dpsparse.__version__,
@@ -107,20 +106,6 @@ def privacy_card(
         budget=None if ledger is None else _budget(ledger, model),
     )
     return page(f"Privacy card: {title}", body)
-
-
-def _prices(model: Any, evaluation: Report | None) -> list[tuple[str, float]]:
-    """What preparation, fit and evaluation would each cost by themselves at the delta of the whole."""
-    g: Guarantee = model.privacy_
-    if not g.events or not 0.0 < g.delta < 1.0:
-        return []
-    fit = {name for name, _ in getattr(model, "model_", model).privacy_.events}
-    parts = [("preparation", [e for name, e in g.events if name not in fit])]
-    parts.append(("fit", [e for name, e in g.events if name in fit]))
-    out = [(name, epsilon(Sequence(tuple(events)), g.delta)) for name, events in parts if events]
-    if evaluation is not None:
-        out.append(("evaluation, on top", evaluation.plan_.guarantee.epsilon))
-    return out
 
 
 def _columns(model: Any) -> list[tuple[str, str, str]]:
@@ -191,32 +176,17 @@ def _stated(value: Any) -> str:
 
 
 def _domain_rows(model: Any) -> list[tuple[str, str]]:
-    domain = model.domain
-    names = (
-        "feature_bound",
-        "row_norm",
-        "target_bound",
-        "target_range",
-        "classes",
-        "n_samples",
-        "weight_bound",
-    )
-    stated = [(name, getattr(domain, name)) for name in names]
-    sources = domain.sources or {}
-    rows = [(name, _stated(value)) for name, value in stated if value is not None]
-    columns = plain_facts(domain).get("columns", {})
-    rows += [
-        (
-            f"column {name}",
-            "; ".join(
-                f"{fact} {_stated(value)}" for fact, value in facts.items() if fact != "source"
-            ),
-        )
-        for name, facts in columns.items()
-    ]
-    known = [(name, f"{text} (source: {sources[key]})" if (key := name.removeprefix("column ")) in sources else text)
-             for name, text in rows]  # fmt: skip
-    return known or [("none", "nothing but what the assumptions say")]
+    facts = plain_facts(model.domain)
+    columns, sources = facts.pop("columns", {}), facts.pop("sources", {})
+    rows = []
+    for name, value in facts.items():
+        source = f" (source: {sources[name]})" if name in sources else ""
+        rows.append((name, _stated(value) + source))
+    for name, stated in columns.items():
+        said = [f"{fact} {_stated(value)}" for fact, value in stated.items() if fact != "source"]
+        source = f" (source: {stated['source']})" if "source" in stated else ""
+        rows.append((f"column {name}", "; ".join(said) + source))
+    return rows or [("none", "nothing but what the assumptions say")]
 
 
 def _weights(model: Any, drowned: frozenset[str]) -> dict[str, Any]:

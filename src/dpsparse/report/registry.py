@@ -13,6 +13,7 @@ from dpsparse._checks import rounded_up, show_number
 from dpsparse.accounting import Guarantee
 from dpsparse.accounting.guarantee import NOT_PROTECTED, TRUST_MODEL
 from dpsparse.accounting.html import describe
+from dpsparse.domain.file import plain_facts
 from dpsparse.exceptions import ParameterError
 from dpsparse.ledger import Ledger
 from dpsparse.report.template import filled
@@ -73,18 +74,13 @@ def _yaml_number(value: float) -> str:
 
 
 def _domain(model: Any) -> str:
-    domain = getattr(model, "domain", None) or getattr(
-        getattr(model, "model_", None), "domain", None
-    )
-    facts = [] if domain is None else [
-        f"{name} = {getattr(domain, name)}"
-        for name in ("feature_bound", "row_norm", "target_bound", "weight_bound", "classes", "n_samples",
-                     "rows_per_unit")
-        if getattr(domain, name) is not None
-    ]  # fmt: skip
+    facts = plain_facts(model.domain)
+    stated = [
+        f"{name} = {value}" for name, value in facts.items() if name not in ("columns", "sources")
+    ]
     return (
         f"Tables of any number of rows with {model.n_features_in_} columns"
-        + (f"; every row is made to satisfy {', '.join(facts)}" if facts else "")
+        + (f"; every row is made to satisfy {', '.join(stated)}" if stated else "")
         + "."
     )
 
