@@ -78,7 +78,7 @@ REFUSALS = {
     "no command": (2, ["nonsense"]),
     "no output": (2, ["fit", "rows.svm"]),
     "no classes": (2, ["fit", "rows.svm", "-o", "m.json"]),
-    "both tasks": (2, ["fit", "rows.svm", "-o", "m.json", *FACTS, "--target-bound", "1"]),
+    "both tasks": (2, ["fit", "rows.svm", "-o", "m.json", *FACTS, "--target-range", "-1..1"]),
     "bad row norm": (2, ["fit", "rows.svm", "-o", "m.json", *FACTS, "--row-norm", "-1"]),
     "no such method": (2, ["fit", "rows.svm", "-o", "m.json", *FACTS, "--method", "magic"]),
     "no such parameter": (2, ["fit", "rows.svm", "-o", "m.json", *FACTS, "--param", "magic=1"]),

@@ -396,6 +396,14 @@ def test_auc_of_several_classes_is_paid_and_planned():
         dp_evaluate(RidgeClassifier().fit(X, Y3), X, Y3, epsilon=1.0, metrics=["auc"])
 
 
+def test_a_label_is_no_formula_on_a_page():
+    """matplotlib reads $...$ as a formula, and ended the page of a report that was paid."""
+    names = np.array(["no", "yes $\\foo{$"])
+    model = LogisticRegression().fit(X[:500], names[Y[:500]])
+    report = dp_evaluate(model, X, names[Y], epsilon=1.0, metrics=["precision"])
+    assert "<svg" in report.to_html()
+
+
 # ---- models of others ----------------------------------------------------------------------------
 
 

@@ -215,7 +215,7 @@ def cli_cases(model, sign):
     facts = ("--row-norm", "1", "--n-samples", "600", "--n-iter", "2", "-o", "out.json")
     pay = ("--ledger", "budget.db")
     classify = (*facts, "--classes", "no,yes", *pay)
-    regress = (*facts, "--target-bound", "10", *pay)
+    regress = (*facts, "--target-range", "-10..10", *pay)
     target = ("--target", "label")
     cases = []
 

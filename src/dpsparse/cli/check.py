@@ -95,7 +95,7 @@ def facts_file(job: Job) -> str:
     facts |= {"missing_values": list(job.missing_words)}
     stated = {name: value for name, value in facts.items() if value}
     dump = import_yaml().safe_dump
-    lines = [ABOUT.format(name=Path(str(job.data)).name)]
+    lines = [ABOUT.format(name=show_name(Path(str(job.data)).name))]
     lines += [dump(stated, sort_keys=False, allow_unicode=True), "columns:\n"]
     for name in job.header:
         if name not in (options.target, options.person):

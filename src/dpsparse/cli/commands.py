@@ -63,7 +63,7 @@ for _command in (
 @program.command()
 @click.argument("data", nargs=-1, required=True)
 @opt.output("Model file to write (.json).", what="model file")
-@opt.takes("fit", "facts", "data", "columns", "ledger", "name", "memory", "json")
+@opt.takes("fit", "facts", "data", "columns", "ledger", "memory", "json")
 def fit(data: tuple[str, ...], options: opt.Options) -> None:
     """Train a private model on DATA: CSV, TSV, JSON, Excel, Parquet, Arrow, svmlight; text also .gz, .xz, .zst."""
     from dpsparse.cli.job import describe_job, read_rows, stream_rows

@@ -63,7 +63,7 @@ def _in(group: str) -> Callable[..., Any]:
 
 
 _fit, _fact, _data, _column = map(_in, ("fit", "facts", "data", "columns"))
-_pay, _name, _memory, _json = map(_in, ("ledger", "name", "memory", "json"))
+_pay, _memory, _json = map(_in, ("ledger", "memory", "json"))
 _file = click.Path(dir_okay=False)
 
 
@@ -95,9 +95,8 @@ class Options:
     classes: str | None = _fact("--classes",
         about="The labels that may occur, such as 0,1 or no,yes: a classifier. "
         "Of two labels, positive weights speak for the last.")
-    target_bound: float | None = _fact("--target-bound", type=float, about="Fit a regressor to targets within +- this.")
     target_range: tuple[float, float] | None = _fact("--target-range", type=Range(), metavar="LOW..HIGH",
-        about="Fit a regressor; targets lie between these. Less noise than --target-bound if zero is far away.")
+        about="Fit a regressor; targets lie between these.")
     feature_bound: float | None = _fact("--feature-bound", type=float,
         about="Clip entries to this, in columns that are not prepared.")
     row_norm: float | None = _fact("--row-norm", type=float, about="Scale rows down to this L2 norm.")
@@ -163,8 +162,6 @@ class Options:
     # What comes out.
     output: Path | None = None  # the help text of these two is that of the command
     overwrite: bool = False
-    data_name: str | None = _name("--data-name",
-        about="What the card calls the data set.  [default: the file's name]")
     memory: str | None = _memory("--memory", metavar="SIZE",
         about="Stream the rows within this memory, such as 2GB; several files are always streamed.")
     as_json: bool = _json("--json", default=False, is_flag=True, about="One JSON object on stdout.")
@@ -384,7 +381,7 @@ def read_facts(options: Options) -> tuple[Options, Facts]:
     from dpsparse.domain.file import Facts, read
     from dpsparse.io.tables import label_list
 
-    names = ("target_bound", "target_range", "feature_bound", "row_norm", "n_samples", "rows_per_unit")  # fmt: skip
+    names = ("target_range", "feature_bound", "row_norm", "n_samples", "rows_per_unit")
     stated: dict[str, Any] = {
         name: getattr(options, name) for name in names if getattr(options, name) is not None
     }
@@ -396,8 +393,8 @@ def read_facts(options: Options) -> tuple[Options, Facts]:
         facts = Facts(Domain(**stated))
     else:
         facts = read(options.domain_file)
-        if "target_bound" in stated or "target_range" in stated:
-            stated = dict.fromkeys(("target_bound", "target_range")) | stated
+        if "target_range" in stated:
+            stated["target_bound"] = None
         facts = replace(facts, domain=replace(facts.domain, **stated))
         options = replace(
             options,

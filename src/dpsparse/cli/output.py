@@ -177,9 +177,9 @@ def keep_model(model: Any, rows: Training, job: Job) -> tuple[Path, dict[str, An
     from dpsparse.models.files import dumps
 
     options = job.options
-    # What the card calls the data and the target, and how the next file is read: words that were typed.
+    # Data, target and how the next file is read: words that were typed.
     model.about_ = {
-        "data": options.data_name or Path(str(job.data)).name,
+        "data": Path(str(job.data)).name,
         "target": options.target or "",
         "fitted": datetime.datetime.now(datetime.UTC).strftime("%d %B %Y"),
         **options.written,

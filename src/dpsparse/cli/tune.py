@@ -40,7 +40,7 @@ MODEL = "model__"  # the last step of the pipeline that `prepare` makes
     "plan_only",
     about="Print the cost and stop. No row is read; state --n-features unless the table is prepared.",
 )
-@opt.takes("fit", "facts", "data", "columns", "ledger", "name", "json")
+@opt.takes("fit", "facts", "data", "columns", "ledger", "json")
 def tune(
     data: str,
     listed: tuple[str, ...],

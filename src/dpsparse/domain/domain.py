@@ -249,7 +249,7 @@ class Domain:
         if self.target_bound not in (None, half):
             raise DomainError(
                 "State Domain.target_range or Domain.target_bound, not both.",
-                in_options="State --target-range or --target-bound, not both.",
+                in_options="State target_range or target_bound, not both.",
             )
         object.__setattr__(self, "target_range", (low, high))
         object.__setattr__(self, "target_bound", half)

@@ -18,7 +18,7 @@ from scipy.optimize import isotonic_regression
 from scipy.special import expit
 
 from dpsparse._checks import check_share
-from dpsparse.evaluation.intervals import Estimate, area_under_curve, mean, proportion, ratio
+from dpsparse.evaluation.intervals import Estimate, area_under_curve, proportion, ratio
 from dpsparse.evaluation.plan import Subject
 from dpsparse.evaluation.released import Released
 from dpsparse.evaluation.tables import Table, ends_of
@@ -53,7 +53,7 @@ def measure(
         ("brier", 1.0 if subject.n_classes == 2 else 2.0),
     ):
         if name in metrics:
-            found[name] = _loss(released, name, reach, level)
+            found[name] = released.average(name, f"{name}_squares", reach, level)
     return found, tables
 
 
@@ -66,26 +66,6 @@ def _accuracy(released: Released, subject: Subject, level: float) -> Estimate:
     return proportion(
         float(cells[0] + cells[3]), float(cells[1] + cells[2]), 2.0 * v, 2.0 * v, level
     )
-
-
-def _loss(released: Released, name: str, reach: float, level: float) -> Estimate:
-    N, v_N = number(released)
-    S = float(released.numbers[name][0]) + N / 2.0
-    v_S = released.variance[name]
-    Q = float(released.numbers[f"{name}_squares"][0]) + N / 2.0
-    spare = math.sqrt(released.variance[f"{name}_squares"] + v_N / 4.0)
-    # One standard deviation upwards, since a Q too small makes the interval too short; v^2 <= v bounds it.
-    Q = min(max(Q + spare, 0.0), max(S, 0.0) + math.sqrt(v_S + v_N / 4.0))
-    return mean(S, N, Q, v_S, v_N, level, reach)
-
-
-def number(released: Released) -> tuple[float, float]:
-    """How many rows or persons, and the variance of that number."""
-    if released.n_units is not None:
-        return float(released.n_units), 0.0
-    name = next(n for n in ("outcomes", "confusion", "count") if n in released.numbers)
-    cells = released.numbers[name]
-    return float(cells.sum()), cells.size * released.variance[name]
 
 
 # ---- confusion matrix ----------------------------------------------------------------------------

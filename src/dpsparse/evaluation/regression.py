@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 
-from dpsparse.evaluation.classification import number
-from dpsparse.evaluation.intervals import Estimate, mean, ratio
+from dpsparse.evaluation.intervals import Estimate, ratio
 from dpsparse.evaluation.plan import Subject
 from dpsparse.evaluation.released import Released
 
@@ -15,39 +13,20 @@ def measure(
     released: Released, subject: Subject, metrics: tuple[str, ...], level: float
 ) -> dict[str, Estimate]:
     """Every asked metric with its interval, in the unit of the targets."""
-    N, v_N = number(released)
     found: dict[str, Estimate] = {}
     c = subject.error_bound
-
-    def moment(name: str, up: float = 0.0) -> float:
-        """A sum of numbers in [0, 1], moved by `up` standard deviations of its noise."""
-        sd = math.sqrt(released.variance[name] + v_N / 4.0)
-        return float(released.numbers[name][0]) + N / 2.0 + up * sd
-
-    def average(name: str, of_squares: str, reach: float) -> Estimate:
-        S, v_S = moment(name), released.variance[name]
-        # v^2 <= v for v in [0, 1] bounds the sum of squares where its noise is large.
-        Q = min(max(moment(of_squares, 1.0), 0.0), max(S, 0.0) + 2.0 * math.sqrt(v_S + v_N / 4.0))
-        return mean(S, N, Q, v_S, v_N, level, reach)
-
     if "mae" in metrics:
-        found["mae"] = average("absolute", "squares", c)
+        found["mae"] = released.average("absolute", "squares", c, level)
     if "mse" in metrics:
-        found["mse"] = average("squares", "squares_squares", c * c)
+        found["mse"] = released.average("squares", "squares_squares", c * c, level)
     if "r2" in metrics:
-        found["r2"] = _r2(released, subject, N, v_N, moment, level)
+        found["r2"] = _r2(released, subject, level)
     return found
 
 
-def _r2(
-    released: Released,
-    subject: Subject,
-    N: float,
-    v_N: float,
-    moment: Callable[..., float],
-    level: float,
-) -> Estimate:
+def _r2(released: Released, subject: Subject, level: float) -> Estimate:
     """1 - t, t = a S_e/(b S_w - shift): a row adds a e^2 - t b w to the difference whose size is tested."""
+    (N, v_N), moment = released.number, released.moment
     a = subject.error_bound**2
     b = (subject.target_bound * (1.0 + abs(released.centre))) ** 2
     v_e, v_w = released.variance["squares"], released.variance["spread"]

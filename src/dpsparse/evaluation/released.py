@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from dpsparse.evaluation.defaults import EDGES
+from dpsparse.evaluation.intervals import Estimate, mean
 from dpsparse.evaluation.plan import Subject, cuts, number_of_bins
 from dpsparse.release import Releases
 from dpsparse.rows.histogram import ScoredLabels, ScoredNumbers
@@ -26,6 +27,29 @@ class Released:
     cuts: np.ndarray | None = None
     class_cuts: tuple[np.ndarray, ...] = ()  # of every class against the rest
     centre: float = 0.0  # about which the spread of targets was taken, in units of their bound
+
+    @property
+    def number(self) -> tuple[float, float]:
+        """How many rows or persons, and the variance of that number."""
+        if self.n_units is not None:
+            return float(self.n_units), 0.0
+        name = next(n for n in ("outcomes", "confusion", "count") if n in self.numbers)
+        cells = self.numbers[name]
+        return float(cells.sum()), cells.size * self.variance[name]
+
+    def moment(self, name: str, up: float = 0.0) -> float:
+        """A sum of numbers in [0, 1], moved by `up` standard deviations of its noise."""
+        N, v_N = self.number
+        sd = math.sqrt(self.variance[name] + v_N / 4.0)
+        return float(self.numbers[name][0]) + N / 2.0 + up * sd
+
+    def average(self, name: str, squares: str, reach: float, level: float) -> Estimate:
+        """The mean of numbers in [0, reach]; `squares` is the sum of their squares."""
+        (N, v_N), S, v_S = self.number, self.moment(name), self.variance[name]
+        # One standard deviation upwards, since a Q too small makes the interval too short; v^2 <= v bounds it.
+        most = max(S, 0.0) + 2.0 * math.sqrt(v_S + v_N / 4.0)
+        Q = min(max(self.moment(squares, 1.0), 0.0), most)
+        return mean(S, N, Q, v_S, v_N, level, reach)
 
     def to_dict(self) -> dict[str, Any]:
         return {

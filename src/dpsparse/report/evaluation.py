@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import dpsparse
+from dpsparse._checks import show_name
 from dpsparse._html import page
 from dpsparse.report.plots import CLEAR, FAINT, INK, as_svg, new_figure
 from dpsparse.report.template import filled
@@ -76,7 +77,8 @@ def _draw_estimates(axes: Any, report: Report) -> None:
             f"{e.value:.3g}", (e.high, row), (6, 0), textcoords="offset points", va="center",
             fontsize=9, color=INK,
         )  # fmt: skip
-    axes.set_yticks(range(len(shown)), [name for name, _ in shown])
+    # A label is no formula, even with dollar signs.
+    axes.set_yticks(range(len(shown)), [show_name(name) for name, _ in shown], parse_math=False)
     axes.set_ylim(len(shown) - 0.4, -0.6)
     axes.tick_params(axis="y", length=0)
     left, right = axes.get_xlim()
