@@ -110,9 +110,10 @@ def read_file(dataset: Dataset, path: Path) -> tuple[sp.csr_array, np.ndarray]:
         return _remembered(dataset, path, _TABLES[dataset.name])
     if ".csv" in dataset.file:
         return _table(path, dataset.target_column)
-    from dpsparse.io import read_svmlight
+    from dpsparse.io import read_table
 
-    X, y = read_svmlight(path, n_features=dataset.n_features)
+    table = read_table(path, n_features=dataset.n_features, format="svmlight")
+    X, y = table.X, np.asarray(table.y)
     if dataset.positive is not None:
         y = (y == dataset.positive).astype(np.int64)
     elif dataset.task != "regression":

@@ -89,20 +89,13 @@ def _column_cells(y: Any) -> np.ndarray:
     if hasattr(y, "to_numpy"):
         y = array_of(y)
     elif isinstance(y, Sequence) and not isinstance(y, (str, bytes)):
-        y = objects_of(_only_item(cell) for cell in y)
+        y = objects_of(y)
     y = np.asarray(y)
     if y.ndim == 2 and y.shape[1] == 1:
         y = y[:, 0]
     if y.ndim != 1:
         raise ValueError
     return np.asarray(y)
-
-
-def _only_item(cell: Any) -> Any:
-    """The item of a list of one, as a column is written as a list of rows; any other cell as it is."""
-    if isinstance(cell, (list, tuple, np.ndarray)) and np.ndim(cell) > 0 and len(cell) == 1:
-        return cell[0]
-    return cell
 
 
 # ---- names ----------------------------------------------------------------------------------------

@@ -29,7 +29,8 @@ from dpsparse import Domain, Ledger
 from dpsparse import methods as estimators
 from dpsparse.cli import main
 from dpsparse.exceptions import DPSparseError
-from dpsparse.io import iter_svmlight, read_svmlight, read_table
+from dpsparse.io import read_table
+from dpsparse.io.svmlight import iter_svmlight, read_svmlight
 from dpsparse.models import files as models
 
 CLASSES = Domain(row_norm=1.0, classes=[0, 1], n_samples=600)

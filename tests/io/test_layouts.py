@@ -13,7 +13,8 @@ from sklearn.base import clone
 
 from dpsparse import Domain, DPGradientClassifier, Rows
 from dpsparse.exceptions import ParameterError, SchemaError
-from dpsparse.io import column_names, read_columns, read_table
+from dpsparse.io import read_columns, read_table
+from dpsparse.io.tables import column_names
 
 RNG = np.random.default_rng(0)
 COLUMNS = {

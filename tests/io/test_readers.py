@@ -18,7 +18,8 @@ from sklearn.datasets import dump_svmlight_file, load_svmlight_file
 
 from dpsparse._cells import column_cells, person_names
 from dpsparse.exceptions import ParameterError, SchemaError
-from dpsparse.io import iter_svmlight, read_columns, read_svmlight, read_table, streams
+from dpsparse.io import read_columns, read_table, streams
+from dpsparse.io.svmlight import iter_svmlight, read_svmlight
 from dpsparse.io.tables import label_list
 
 
@@ -84,10 +85,10 @@ def test_compressed_files(file, tmp_path, suffix, compress):
 @pytest.mark.parametrize("block_bytes", [50, 1000, 7777, 1 << 20])
 def test_blocks_of_any_size_give_the_same(file, block_bytes, monkeypatch):
     X, y = read_svmlight(file, n_features=80)
-    parts = list(iter_svmlight(file, n_features=80, block_bytes=block_bytes))
+    monkeypatch.setattr("dpsparse.io.svmlight.BLOCK_BYTES", block_bytes)
+    parts = list(iter_svmlight(file, n_features=80))
     assert same(sp.vstack([A for A, _ in parts], format="csr"), X)
     assert np.array_equal(np.concatenate([b for _, b in parts]), y)
-    monkeypatch.setattr("dpsparse.io.svmlight.BLOCK_BYTES", block_bytes)
     assert same(read_svmlight(file, n_features=80)[0], X)
 
 
@@ -326,11 +327,12 @@ def test_declared_labels_have_the_type_of_a_column():
         label_list("no,yes,")
 
 
-def test_bounded_memory_for_large_files(tmp_path):
+def test_bounded_memory_for_large_files(tmp_path, monkeypatch):
     """A stream holds one block at a time, whatever the size of the file."""
     line = b"1 " + b" ".join(b"%d:0.5" % j for j in range(1, 200)) + b"\n"
     path = write(tmp_path, line * 2000)
-    sizes = [X.nnz for X, _ in iter_svmlight(path, n_features=200, block_bytes=1 << 16)]
+    monkeypatch.setattr("dpsparse.io.svmlight.BLOCK_BYTES", 1 << 16)
+    sizes = [X.nnz for X, _ in iter_svmlight(path, n_features=200)]
     assert sum(sizes) == 2000 * 199
     assert max(sizes) * 4 < 1 << 16
 

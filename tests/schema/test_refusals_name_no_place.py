@@ -16,7 +16,8 @@ import pytest
 
 from dpsparse import Domain, DPGradientClassifier
 from dpsparse.exceptions import SchemaError
-from dpsparse.io import column_names, read_table
+from dpsparse.io import read_table
+from dpsparse.io.tables import column_names
 
 NAMES = [f"f{j}" for j in range(6)]
 FIT = "--target label --classes no,yes -o m.json"

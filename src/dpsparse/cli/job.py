@@ -30,9 +30,16 @@ from dpsparse.cli.options import (
 )
 from dpsparse.cli.output import stage
 from dpsparse.exceptions import DomainError, ParameterError, SchemaError
-from dpsparse.io import column_names, read_columns, read_table
+from dpsparse.io import read_columns, read_table
 from dpsparse.io.streams import format_of
-from dpsparse.io.tables import Chosen, NotNumericTable, has_target, index_columns, targets_of
+from dpsparse.io.tables import (
+    Chosen,
+    NotNumericTable,
+    column_names,
+    has_target,
+    index_columns,
+    targets_of,
+)
 
 if TYPE_CHECKING:
     from dpsparse.domain import Domain

@@ -18,7 +18,7 @@ import scipy.sparse as sp
 from dpsparse._checks import without_leaking_errors
 from dpsparse.io.streams import open_bytes
 
-BLOCK_BYTES = 1 << 24
+BLOCK_BYTES = 1 << 24  # of text that is parsed at a time
 _PLAIN = re.compile(rb"(?:[-+0-9.eE]++(?: [0-9]++:[-+0-9.eE]++)*+ ?\n)*+")
 _ONE_A_LINE = bytes.maketrans(b" :", b"\n\n")
 _UNREADABLE = (
@@ -30,38 +30,8 @@ _UNREADABLE = (
 def read_svmlight(
     path: str | os.PathLike[str], *, n_features: int | None = None, zero_based: bool = False
 ) -> tuple[sp.csr_array, np.ndarray]:
-    """Matrix and labels of a svmlight file (plain, .gz, .bz2, .xz).
-
-    Parameters
-    ----------
-    path : path
-        The file.
-    n_features : int or None, default=None
-        Public number of columns. None takes the largest index found and thereby declares it public.
-    zero_based : bool, default=False
-        Whether the first feature is 0; the format says 1.
-
-    Returns
-    -------
-    X : csr_array of float64
-        One row for each line.
-    y : array of float64
-        The labels.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> from dpsparse.io import read_svmlight
-    >>> folder = tempfile.TemporaryDirectory()
-    >>> path = Path(folder.name, "table.svm")
-    >>> _ = path.write_text("1 1:0.5 3:2\\n0 2:1\\n")
-    >>> X, y = read_svmlight(path)
-    >>> X.toarray().tolist(), y.tolist()
-    ([[0.5, 0.0, 2.0], [0.0, 1.0, 0.0]], [1.0, 0.0])
-    >>> folder.cleanup()
-    """
-    parts = list(_blocks(path, n_features, zero_based, BLOCK_BYTES))
+    """Matrix and labels of a file; without `n_features` the largest index is declared public."""
+    parts = list(iter_svmlight(path, n_features=n_features, zero_based=zero_based))
     width = n_features or max((X.shape[1] for X, _ in parts), default=0)
     wide = [
         sp.csr_array((X.data, X.indices, X.indptr), shape=(X.shape[0], width)) for X, _ in parts
@@ -71,43 +41,9 @@ def read_svmlight(
 
 
 def iter_svmlight(
-    path: str | os.PathLike[str],
-    *,
-    n_features: int,
-    zero_based: bool = False,
-    block_bytes: int = BLOCK_BYTES,
+    path: str | os.PathLike[str], *, n_features: int | None, zero_based: bool = False
 ) -> Iterator[tuple[sp.csr_array, np.ndarray]]:
-    """The same file as a stream of matrices, one per block of bytes: memory stays bounded.
-
-    Parameters
-    ----------
-    path : path
-        The file.
-    n_features : int
-        Public number of columns.
-    zero_based : bool, default=False
-        Whether the first feature is 0.
-    block_bytes : int, default=2**24
-        Bytes of text to parse at a time.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> from dpsparse.io import iter_svmlight
-    >>> folder = tempfile.TemporaryDirectory()
-    >>> path = Path(folder.name, "table.svm")
-    >>> _ = path.write_text("1 1:0.5 3:2\\n0 2:1\\n")
-    >>> [X.shape for X, y in iter_svmlight(path, n_features=3)]
-    [(2, 3)]
-    >>> folder.cleanup()
-    """
-    yield from _blocks(path, n_features, zero_based, block_bytes)
-
-
-def _blocks(
-    path: str | os.PathLike[str], n_features: int | None, zero_based: bool, block_bytes: int
-) -> Iterator[tuple[sp.csr_array, np.ndarray]]:
+    """The same as a stream, one matrix for each block of text: memory stays bounded."""
     from sklearn.datasets import load_svmlight_file
 
     def parse(lines: list[bytes]) -> tuple[sp.csr_array, np.ndarray]:
@@ -119,7 +55,7 @@ def _blocks(
         return sp.csr_array((X.data, X.indices, X.indptr), shape=X.shape), y
 
     with open_bytes(path) as file:
-        while lines := file.readlines(block_bytes):
+        while lines := file.readlines(BLOCK_BYTES):
             yield without_leaking_errors(_UNREADABLE, parse, lines)
 
 

@@ -165,11 +165,9 @@ def read_columns(
     encoding: str = "utf-8",
     names: Collection[str] = (),
 ) -> Columns:
-    """The columns of a file by name, cells as they are; `columns` selects some of them, in that order.
+    """The columns of a file by name, cells as they are.
 
-    `format`, `sep`, `decimal` and `encoding` are as in `read_table`. Columns of `names` hold names rather than numbers,
-    and a decimal comma changes nothing in them. JSON has no header: without `columns` all objects must have the same
-    keys.
+    JSON has no header: without `columns` all objects must have the same keys.
 
     Parameters
     ----------
@@ -226,36 +224,8 @@ def _joined(parts: list[np.ndarray]) -> np.ndarray:
 def column_names(
     path: Path_, format: str | None = None, *, sep: str | None = None, encoding: str = "utf-8"
 ) -> list[str]:
-    """The names of the columns of a file, from its header line or schema.
-
-    JSON has neither; its columns are the keys that all objects have in common.
-
-    Parameters
-    ----------
-    path : path
-        The file.
-    format, sep, encoding : see `read_table`
-        How the file is written.
-
-    Returns
-    -------
-    list of str
-        In the order of the file.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> from dpsparse.io import column_names
-    >>> folder = tempfile.TemporaryDirectory()
-    >>> path = Path(folder.name, "table.csv")
-    >>> _ = path.write_text("age,dose,ill\\n40,1.5,1\\n57,0.0,0\\n")
-    >>> column_names(path)
-    ['age', 'dose', 'ill']
-    >>> folder.cleanup()
-    """
+    """The names of the columns of a file, from its header line or schema; of JSON the keys that all objects have."""
     path, layout = Path(path), Layout(format, sep, encoding=encoding)
-
     unreadable = f"{path.name} is not a readable table."
     return without_leaking_errors(unreadable, stream_names, path, layout)
 
