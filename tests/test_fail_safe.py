@@ -66,7 +66,7 @@ def test_sizes_of_sums_that_wrapped_move_by_no_more_than_the_sums():
     """|q| of q modulo 2^64: at -2^63 it has no int64, and its neighbours would be 2^64 apart."""
     sums = [2**63 - 2, 2**63 - 1, 2**63, 2**63 + 1]
     wrapped = np.array([(q + 2**63) % 2**64 - 2**63 for q in sums], np.int64)
-    sizes = Query((4,), count_below, lambda unit: wrapped).magnitudes().whole(1.0)
+    sizes = Query((4,), count_below, lambda unit: wrapped).magnitudes(4).whole(1.0)
     assert all(abs(int(a) - int(b)) <= 1 for a, b in itertools.pairwise(sizes))
     assert np.all(sizes >= 0)
 

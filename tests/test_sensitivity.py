@@ -22,7 +22,7 @@ from dpsparse.losses import Huber, Logistic, Softmax
 from dpsparse.methods.look.targets import EDGES
 from dpsparse.rows import Rows
 from dpsparse.rows.columns import RawRows
-from dpsparse.rows.moments import products, squares
+from dpsparse.rows.moments import products
 
 AR, RP = "add-remove", "replace-one"
 SLACK = 1 + 1e-9  # rounding of float sums
@@ -343,11 +343,12 @@ def units_of(*lines):
 
 
 def squares_of(*lines):
-    return squares(units_of(*lines))
+    return units_of(*lines).squares()
 
 
 def products_of(*lines):
-    return products(units_of(*lines))
+    rows = Rows.clip(np.array(lines), np.zeros(len(lines)), Domain())
+    return products(rows, None, 1.0)
 
 
 def bins_of(*lines):

@@ -17,12 +17,14 @@ its capabilities below, never its name.
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import ClassVar, Literal, Protocol
+from typing import ClassVar, Literal
 
 import numpy as np
 from scipy.special import expit, logsumexp, softmax
 
+from dpsparse import arithmetic
 from dpsparse._checks import safe_repr
 from dpsparse.domain import Domain
 from dpsparse.exceptions import ParameterError
@@ -31,52 +33,45 @@ Labels = Literal["classes", "numbers"]
 Offset = tuple[float, ...]  # a margin for every output, from which a fit starts
 
 
-class Loss(Protocol):
+class Loss(ABC):
     """What a solver may ask of a loss."""
 
-    @property
-    def name(self) -> str: ...
+    name: ClassVar[str]
+    labels: ClassVar[Labels]  # what it is a loss of
+    scalar_slope: ClassVar[bool] = (
+        True  # a row has one margin and one slope, not one for every class
+    )
+    objective: ClassVar[str | None] = None  # the kind of `ObjectivePerturbation` that is proven
+    smoothness: ClassVar[float]  # bound on the second derivative (softmax: its largest eigenvalue)
 
-    @property
-    def labels(self) -> Labels:
-        """What it is a loss of."""
-
-    @property
-    def scalar_slope(self) -> bool:
-        """Whether a row has one margin and one slope, rather than one for every class."""
-
-    @property
-    def objective(self) -> str | None:
-        """The kind of `ObjectivePerturbation` that is proven for it; None where there is none."""
-
-    @property
-    def smoothness(self) -> float:
-        """Bound on the second derivative in the margin (softmax: its largest eigenvalue)."""
-
+    @abstractmethod
     def value(self, margin: np.ndarray, y: np.ndarray) -> np.ndarray:
         """The loss of every row."""
 
+    @abstractmethod
     def slope(self, margin: np.ndarray, y: np.ndarray) -> np.ndarray:
         """The derivative in the margin, same shape as `margin`."""
 
+    @abstractmethod
     def slope_bound(self, domain: Domain, norm_bound: float, offset: Offset = ()) -> float:
         """The largest |slope| over rows of `domain` and weights with ||w||_1 <= norm_bound, margins starting from
         `offset` (docs/proofs/vertex_selection.md, Lemma 3)."""
 
     def curvature(self, domain: Domain, norm_bound: float) -> float:
         """The smallest second derivative in the margin over the same; 0 where it may vanish."""
+        return 0.0
 
     def bend(self, slope: np.ndarray) -> np.ndarray:
-        """The second derivative where the slope is `slope` (scalar slopes only)."""
+        """The second derivative where the slope is `slope`: one number of scalar slopes only."""
+        raise NotImplementedError
 
 
 @dataclass(frozen=True)
-class Logistic:
+class Logistic(Loss):
     """log(1 + e^m) - y m with class codes y in {0, 1}."""
 
     name = "logistic"
-    labels: ClassVar[Labels] = "classes"
-    scalar_slope = True
+    labels = "classes"
     objective = "one-sided"
     smoothness = 0.25
 
@@ -86,7 +81,7 @@ class Logistic:
     def slope(self, margin: np.ndarray, y: np.ndarray) -> np.ndarray:
         # sigma(m) - 1 = -sigma(-m): no cancellation where the row is fitted well
         signs = _signs(y)
-        return np.asarray(signs * expit(signs * margin))
+        return np.asarray(signs * arithmetic.expit(signs * margin))
 
     def slope_bound(self, domain: Domain, norm_bound: float, offset: Offset = ()) -> float:
         return float(expit(_margin_bound(domain, norm_bound) + _start(offset)))
@@ -101,7 +96,7 @@ class Logistic:
 
 
 @dataclass(frozen=True)
-class Softmax:
+class Softmax(Loss):
     """log sum_k e^{m_k} - m_y with margins of shape (n, K) and class codes y.
 
     `n_classes` is needed by `slope_bound` only where the domain does not list its classes
@@ -111,9 +106,8 @@ class Softmax:
     n_classes: int | None = None
 
     name = "softmax"
-    labels: ClassVar[Labels] = "classes"
+    labels = "classes"
     scalar_slope = False
-    objective = None
     smoothness = 0.5
 
     def __post_init__(self) -> None:
@@ -143,21 +137,13 @@ class Softmax:
         # (K-1) e^B / (1 + (K-1) e^B): the true class alone has margin -B, the others 0
         return float(expit(reach + math.log(n_classes - 1)))
 
-    def curvature(self, domain: Domain, norm_bound: float) -> float:
-        return 0.0  # all margins may rise together
-
-    def bend(self, slope: np.ndarray) -> np.ndarray:
-        raise ParameterError("The softmax loss bends by a matrix, not by one number.")
-
 
 @dataclass(frozen=True)
-class Squared:
+class Squared(Loss):
     """(m - y)^2 / 2; its slope has a bound only where weights and targets have one."""
 
     name = "squared"
-    labels: ClassVar[Labels] = "numbers"
-    scalar_slope = True
-    objective = None
+    labels = "numbers"
     smoothness = 1.0
 
     def value(self, margin: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -179,14 +165,13 @@ class Squared:
 
 
 @dataclass(frozen=True)
-class Huber:
+class Huber(Loss):
     """Squared loss whose residual is clipped at `cutoff` (C): bounded slope for any weights."""
 
     cutoff: float = 1.0
 
     name = "huber"
-    labels: ClassVar[Labels] = "numbers"
-    scalar_slope = True
+    labels = "numbers"
     objective = "glm"
     smoothness = 1.0
 
@@ -207,9 +192,6 @@ class Huber:
     def slope_bound(self, domain: Domain, norm_bound: float, offset: Offset = ()) -> float:
         """The cutoff, for every domain and all weights."""
         return float(self.cutoff)
-
-    def curvature(self, domain: Domain, norm_bound: float) -> float:
-        return 0.0
 
     def bend(self, slope: np.ndarray) -> np.ndarray:
         return np.asarray((np.abs(slope) < self.cutoff).astype(np.float64))

@@ -306,14 +306,14 @@ def a_release_more_than_paid_for(patch):
 
 @fault("DPADMMClassifier", n_iter=3, n_nonzero=3)
 def rows_are_not_clipped(patch):
-    def cast(indptr, raw, bound, norm, out):
+    def cast(raw, bound, out):
         out[:] = np.clip(raw, -1e6, 1e6)
+        return len(out), 0
 
-    def weigh(indptr, values, constant, row_clip, longest, out):
-        out[:] = 1.0
-
-    patch.setattr(dpsparse.domain.clipping, "_cast_rows", cast)
-    patch.setattr(dpsparse.rows.ridge, "_weigh", weigh)
+    weights = property(lambda rows: np.ones(len(rows.gathered)))
+    patch.setattr(dpsparse.domain.clipping, "_cast_entries", cast)
+    patch.setattr(dpsparse.domain.clipping, "_shorten_rows", lambda *rows: 0)
+    patch.setattr(dpsparse.rows.ridge.RidgeRows, "weights", weights)
 
 
 @fault("DPGradientRegressor", domain=Domain(target_bound=2.0, n_samples=12), n_iter=4)
@@ -444,7 +444,7 @@ def lengths_in_float32(patch):
         if len(raw) != len(made.values):
             return made
         with np.errstate(all="ignore"):
-            return replace(made, stored=np.clip(raw, -1.0, 1.0).astype(np.float32))
+            return replace(made, values=np.clip(raw, -1.0, 1.0).astype(np.float32))
 
     def norm_of(length):
         with np.errstate(all="ignore"):

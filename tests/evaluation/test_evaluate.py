@@ -30,6 +30,7 @@ from dpsparse.exceptions import (
     ParameterError,
     SchemaError,
 )
+from dpsparse.rows.histogram import ScoredLabels
 
 RNG = np.random.default_rng(0)
 N = 3000
@@ -207,9 +208,8 @@ def test_bad_input_costs_nothing(change, error, text):
 
 def test_equal_numbers_of_two_types_are_one_person():
     """As text 1 and 1.0 would be two persons, and each half as well protected."""
-    from dpsparse.evaluation.scores import _persons
-
-    assert len(np.unique(_persons([1, 1.0, np.int8(1), 2], 4))) == 2
+    none = np.zeros(4, np.intp)
+    assert len(ScoredLabels(none, none, None, None, 2, [1, 1.0, np.int8(1), 2])) == 2
 
 
 @pytest.mark.parametrize("groups", [np.arange(5), np.full(N, np.nan), [None] * N])

@@ -20,8 +20,8 @@ from dpsparse.inference import DPFeatureTest, defaults, dp_inference
 from dpsparse.inference.feature_test import discoveries, statistic
 from dpsparse.inference.intervals import inference_plan
 from dpsparse.inference.solve import estimate_weights
-from dpsparse.rows import Rows, likelihood
-from dpsparse.rows.moments import matrix, squares
+from dpsparse.rows import Rows, moments
+from dpsparse.rows.moments import matrix
 from recording import Recorder
 
 pytestmark = pytest.mark.filterwarnings("ignore::dpsparse.exceptions.NotPrivateWarning")
@@ -41,11 +41,11 @@ def rows_of(X, y, domain=DOMAIN, groups=None):
 
 
 QUERIES = {
-    "moments": lambda rows, at: likelihood.moments(rows, TO, 5.0),
-    "labelled": lambda rows, at: likelihood.moments(rows, TO, 5.0, labelled=True),
-    "gradient": lambda rows, at: likelihood.gradient(rows, TO, at, R),
-    "curvature": lambda rows, at: likelihood.curvature(rows, TO, at, 0.5),
-    "spread": lambda rows, at: likelihood.spread(rows, TO, at, R * R),
+    "moments": lambda rows, at: moments.products(rows, TO, 5.0),
+    "labelled": lambda rows, at: moments.products(rows, TO, 5.0, labelled=True),
+    "gradient": lambda rows, at: moments.gradient(rows, TO, at, R),
+    "curvature": lambda rows, at: moments.curvature(rows, TO, at, 0.5),
+    "spread": lambda rows, at: moments.spread(rows, TO, at, R * R),
 }
 
 
@@ -90,7 +90,7 @@ def test_a_unit_moves_a_query_by_its_bound_and_attains_it(kind, unit, persons):
 def test_squares_move_by_their_bound_and_attain_it():
     unit = 1e-6
     answers = [
-        squares(rows_of(x, 0).unit(np.ones(3, np.float32))).whole(unit).astype(float) * unit
+        rows_of(x, 0).unit(np.ones(3, np.float32)).squares().whole(unit).astype(float) * unit
         for x in rows_to_try()
     ]
     longest = max(np.linalg.norm(a) for a in answers)

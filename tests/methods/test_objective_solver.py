@@ -21,7 +21,7 @@ from dpsparse.accounting import (
 )
 from dpsparse.domain import Domain
 from dpsparse.exceptions import CalibrationError, ParameterError
-from dpsparse.losses import Huber, Logistic
+from dpsparse.losses import Huber, Logistic, get_loss
 from dpsparse.noise import LARGEST, STEPS
 from dpsparse.noise import integers as noise_integers
 from dpsparse.random import make_generator
@@ -76,24 +76,24 @@ def true_gradient_norm(task, theta, tilt):
         gradient = [Decimal(task.ridge) * (t - Decimal(float(c))) for t, c in away]
         if tilt is not None:
             gradient = [g + Decimal(float(b)) for g, b in zip(gradient, tilt, strict=True)]
-        for part in task.rows._parts:
-            for i, weight in enumerate(part.weights):
-                entries = [
-                    (int(part.columns[p]), Decimal(float(part.values[p])))
-                    for p in range(part.indptr[i], part.indptr[i + 1])
-                ]
-                if task.rows._constant > 0.0:
-                    entries.append((len(exact) - 1, Decimal(task.rows._constant)))
-                margin = sum((x * exact[j] for j, x in entries), Decimal(0))
-                y = Decimal(float(part.targets[i]))
-                if task.loss == "logistic":
-                    limit = Decimal(10**4)
-                    slope = 1 / (1 + (-max(min(margin, limit), -limit)).exp()) - y
-                else:
-                    cut = Decimal(task.slope_bound)
-                    slope = max(min(margin - y, cut), -cut)
-                for j, x in entries:
-                    gradient[j] += Decimal(float(weight)) * slope * x
+        part = task.rows.gathered
+        for i, weight in enumerate(task.rows.weights):
+            entries = [
+                (int(part.indices[p]), Decimal(float(part.values[p])))
+                for p in range(part.indptr[i], part.indptr[i + 1])
+            ]
+            if task.rows._constant > 0.0:
+                entries.append((len(exact) - 1, Decimal(task.rows._constant)))
+            margin = sum((x * exact[j] for j, x in entries), Decimal(0))
+            y = Decimal(float(part.targets[i]))
+            if task.loss.name == "logistic":
+                limit = Decimal(10**4)
+                slope = 1 / (1 + (-max(min(margin, limit), -limit)).exp()) - y
+            else:
+                cut = Decimal(task.slope_bound)
+                slope = max(min(margin - y, cut), -cut)
+            for j, x in entries:
+                gradient[j] += Decimal(float(weight)) * slope * x
         return float(sum((g * g for g in gradient), Decimal(0)).sqrt())
 
 
@@ -142,7 +142,7 @@ def test_boundary_floats_reach_the_norm_and_answer_whole_numbers(
     (120 digits) is below tol, nothing raises, nothing is infinite."""
     y = np.arange(len(BOUNDARY)) % 2 if loss == "logistic" else np.linspace(-1, 1, len(BOUNDARY))
     longest = math.hypot(math.sqrt(3.0) * BIG, constant)
-    curvature = ridge.COMPILED[loss].smoothness * row_clip * longest
+    curvature = get_loss(loss).smoothness * row_clip * longest
     task = problem(
         BOUNDARY, y, loss=loss, ridge=relative * curvature, tol=1e-6 * 0.25 * row_clip, cutoff=0.25,
         row_clip=row_clip, constant=constant, longest=longest * (1 + 1e-9),
@@ -262,8 +262,8 @@ def test_row_weights_bound_the_gradient_exactly(row_clip):
     rng = np.random.default_rng(0)
     for X in (BOUNDARY, rng.uniform(-1, 1, (40, 30)), rng.uniform(-1, 1, (3, 20_000))):
         rows = columns(X, np.zeros(len(X), int), row_clip=row_clip, constant=1.0)
-        part = rows._parts[0]
-        for i, weight in enumerate(part.weights):
+        part = rows.gathered
+        for i, weight in enumerate(rows.weights):
             values = part.values[part.indptr[i] : part.indptr[i + 1]]
             squares = 1 + sum(Fraction(float(v)) ** 2 for v in values)
             assert Fraction(float(weight)) ** 2 * squares <= Fraction(row_clip) ** 2
@@ -273,7 +273,7 @@ def test_row_weights_bound_the_gradient_exactly(row_clip):
 
 def test_a_row_beyond_the_declared_length_does_not_count():
     rows = columns(np.array([[3.0, 4.0], [0.3, 0.4]]), [0, 1], row_clip=1.0, longest=2.0)
-    assert list(rows._parts[0].weights) == pytest.approx([0.0, 1.0])
+    assert list(rows.weights) == pytest.approx([0.0, 1.0])
 
 
 def test_only_the_support_is_densified():
@@ -550,7 +550,7 @@ def test_losses_agree_with_the_house():
         task = problem(X, y, loss=name, cutoff=0.3, ridge=0.7)
         at = ridge.Precise(theta, np.zeros(6))
         gradient, bend = task.evaluate(at), task._slopes_and_bends(theta)[1]
-        weights = task.rows._parts[0].weights
+        weights = task.rows.weights
         expected = X.T @ (weights * loss.slope(X @ theta, y)) + 0.7 * theta
         np.testing.assert_allclose(gradient, expected, rtol=1e-10, atol=1e-10)
         step = 1e-6

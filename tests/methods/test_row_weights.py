@@ -34,7 +34,7 @@ from dpsparse.audit.verdict import first_complaint
 from dpsparse.domain.clipping import TINY
 from dpsparse.exceptions import DomainError, ParameterError, SchemaError
 from dpsparse.rows.histogram import ScoredLabels, ScoredNumbers
-from dpsparse.rows.moments import products, squares
+from dpsparse.rows.moments import products
 from dpsparse.rows.unit import UnitRows
 
 pytestmark = pytest.mark.filterwarnings("ignore::dpsparse.exceptions.NotPrivateWarning")
@@ -201,8 +201,8 @@ def queries(rows):
     yield plain.count_shorter(1e30), 1.0
     yield plain.masses(), 1.0
     yield plain.total(), 1.0
-    yield squares(plain), 1.0
-    yield products(plain), 1.0
+    yield plain.squares(), 1.0
+    yield products(rows, None, 1.0), 1.0
     margins = plain.margins(zeros)
     yield margins.class_totals(np.full(1, 60.0)), 1.0
     yield margins.labels_by_margin(np.array([0.0])), 1.0
@@ -260,13 +260,13 @@ def test_a_row_of_a_minimiser_has_at_most_its_gradient(weight):
     domain = Domain(target_bound=1.0, weight_bound=W)
     for row in ROWS:
         rows = Rows.clip(row[None, :], [1.0], domain, weights=[weight])
-        part = rows.ridge(None, constant=1.0, row_clip=2.0, longest=2.0**120).gathered
-        length = math.sqrt(1.0 + float(np.sum(part.values.astype(float) ** 2)))
-        assert 0.0 <= part.weights[0] <= 1.0
-        assert part.weights[0] * length <= 2.0
-        assert part.weights[0] * length**2 <= 4.0
+        weighed = rows.ridge(None, constant=1.0, row_clip=2.0, longest=2.0**120)
+        length = math.sqrt(1.0 + float(np.sum(weighed.gathered.values.astype(float) ** 2)))
+        assert 0.0 <= weighed.weights[0] <= 1.0
+        assert weighed.weights[0] * length <= 2.0
+        assert weighed.weights[0] * length**2 <= 4.0
     if weight >= W:
-        assert part.weights[0] * length > 0.5
+        assert weighed.weights[0] * length > 0.5
 
 
 @pytest.mark.parametrize("groups", [None, np.zeros(2)])

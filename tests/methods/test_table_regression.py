@@ -26,7 +26,7 @@ from dpsparse.methods.ridge.solve import LONGEST, keep_columns_that_explain
 from dpsparse.random import make_generator
 from dpsparse.release import Releases
 from dpsparse.rows import Rows
-from dpsparse.rows.moments import _add_triangles, matrix, products, squares
+from dpsparse.rows.moments import _add_whole, matrix, products
 from parts import clip_in_parts
 
 BOUNDARY = [
@@ -70,8 +70,9 @@ def test_no_mapped_row_exceeds_its_bound(name, shortest):
     unit, reached = 2.0**-20, 0.0
     ones = np.ones(D, np.float32)
     for x in boundary_rows():
-        units = mapped(x, name).unit(ones, shortest=shortest)
-        for query in (units.total(), squares(units), products(units)):
+        rows = mapped(x, name)
+        units = rows.unit(ones, shortest=shortest)
+        for query in (units.total(), units.squares(), products(rows, None, 1.0)):
             whole = [int(v) for v in query.whole(unit)]
             bound = Fraction(query.sensitivity("add-remove").value) / Fraction(unit)
             assert sum(v * v for v in whole) <= bound**2
@@ -91,19 +92,17 @@ def test_mapped_rows_hold_numbers_of_the_range_of_the_door(name):
 
 def test_a_matrix_that_is_too_long_or_has_a_negative_diagonal_counts_as_nothing():
     """Rows and curvatures are bounded before; the kernel that makes whole numbers of a matrix does not rely on it."""
-    one = 2**29
     for z, c, kept in (
-        ([one, 0], 1.0, True),
-        ([one, one // 64], 1.0, False),  # of norm 1.0001
-        ([one, 0], 1.0001, False),
-        ([one // 2, one // 2], -1.0, False),
-        ([one // 2, one // 2], math.nan, False),
-        ([one // 2, -one // 2], 1.0, True),
+        ([1.0, 0.0], 1.0, True),
+        ([1.0, 1.0 / 64.0], 1.0, False),  # of norm 1.0001
+        ([1.0, 0.0], 1.0001, False),
+        ([0.5, 0.5], -1.0, False),
+        ([0.5, 0.5], math.nan, False),
+        ([0.5, -0.5], 1.0, True),
     ):
-        out = np.zeros(3, np.int64)
-        _add_triangles(
-            np.array([0, 2]), np.arange(2), np.array(z, np.int32), np.array([c]), 2, 2.0**-20, out,
-        )  # fmt: skip
+        out, whole = np.zeros((2, 3), np.int64)
+        triangle = c * np.outer(z, z)[np.triu_indices(2)]
+        _add_whole(False, triangle, 2, 1.0, 2.0**-20, whole, out)
         assert bool(out.any()) == kept
         a, b, d = (int(v) for v in out)
         assert a * a + 2 * b * b + d * d <= 2**40
@@ -121,10 +120,10 @@ def test_products_of_a_person_move_as_those_of_a_row():
     lengths = []
     for X in tables:
         rows = Rows.clip(X, np.zeros(7), domain, groups=np.zeros(7))
-        whole = products(rows.unit(np.ones(D, np.float32))).whole(unit)
+        whole = products(rows, None, 1.0).whole(unit)
         lengths.append(np.linalg.norm(matrix(whole * unit)))
         if np.abs(X).max() < 100.0:
-            z = X / np.linalg.norm(X, axis=1, keepdims=True)
+            z = X / np.maximum(np.linalg.norm(X, axis=1, keepdims=True), 1.0)
             np.testing.assert_allclose(matrix(whole * unit), z.T @ z / 7, atol=1e-4)
     assert max(lengths) <= 1.0
     assert lengths[0] > 0.999
@@ -147,8 +146,8 @@ def test_squared_weights_bound_gradient_and_curvature_exactly(name):
         rows = mapped(x, name).ridge(
             None, constant=1.0, row_clip=ROW_CLIP, longest=LONGEST
         )  # fmt: skip
-        (part,) = rows._parts
-        a = Fraction(float(part.weights[0]))
+        part, (weight,) = rows.gathered, rows.weights
+        a = Fraction(float(weight))
         f2 = 1 + sum(Fraction(float(v)) ** 2 for v in part.values)
         assert a * a * f2 <= r * r
         assert a * f2 <= r * r
@@ -169,7 +168,7 @@ def test_parts_change_no_answer():
             centre, scaling, axes=axes, middle=0.2
         )
         units = rows.unit(np.ones(D, np.float32), shortest=1.0)
-        queries = units.total(), squares(units), products(units)
+        queries = units.total(), units.squares(), products(rows, None, 1.0)
         answers.append(np.concatenate([query.whole(1e-6) for query in queries]))
     np.testing.assert_array_equal(*answers)
     turned = ((X - centre) * scaling) @ axes

@@ -34,7 +34,7 @@ from dpsparse.release import Releases  # noqa: E402
 from dpsparse.rows.dask import OnDask, _Settings  # noqa: E402
 from dpsparse.rows.memory import _same  # noqa: E402
 from dpsparse.rows.sources import meetings  # noqa: E402
-from dpsparse.rows.tasks import names_of, packed, together, unpacked  # noqa: E402
+from dpsparse.rows.tasks import names_of, together  # noqa: E402
 from rows.test_engines import OTHERS, Apart, assert_same, looking, model, table  # noqa: E402
 
 pytestmark = [
@@ -335,17 +335,6 @@ def test_no_scatter(client, monkeypatch):
 
     monkeypatch.setattr(type(client), "scatter", refuse)
     model("2", n_iter=3).fit(Rows.from_dask(*cut(X, y, 3)))
-
-
-def test_whole_numbers_survive_packing():
-    rng = np.random.default_rng(0)
-    for bits in range(0, 63):
-        numbers = rng.integers(-(2**bits), 2**bits, (5, 3))
-        numbers[0] = [2**bits - 1, -(2**bits), 0]
-        np.testing.assert_array_equal(unpacked(packed(numbers)), numbers)
-    extreme = np.array([np.iinfo(np.int64).min, np.iinfo(np.int64).max])
-    np.testing.assert_array_equal(unpacked(packed(extreme)), extreme)
-    assert packed(np.zeros(7, np.int64)).width == 1
 
 
 def test_a_killed_worker_changes_nothing(mortal, tmp_path):

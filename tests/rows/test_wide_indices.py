@@ -57,7 +57,7 @@ def test_duplicates_of_64_bits_are_added_up():
         (np.array([1.0, 2.0, 4.0]), np.array([3, 1, 3]), np.array([0, 3])), shape=(1, 5)
     )
     long.indices, long.indptr = long.indices.astype(np.int64), long.indptr.astype(np.int64)
-    indptr, indices, values, _ = clipped_rows(long, 100.0, INF)
+    indptr, indices, values = clipped_rows(long, 100.0, INF)
     assert (indptr.tolist(), indices.tolist(), values.tolist()) == ([0, 2], [1, 3], [2.0, 5.0])
 
 

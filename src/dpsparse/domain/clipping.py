@@ -6,9 +6,7 @@ refused without telling where.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -30,7 +28,6 @@ _NORM_MARGIN = 1e-12
 # of float32, so that neither squares nor quotients in float64 can vanish, overflow or lose digits.
 # Smaller entries are flushed to zero first, larger ones clipped; both are per-row maps.
 TINY, HUGE = 2.0**-100, 2.0**100
-_QUICK = 64  # a look takes so much less than what kernels do with an entry: threads pay for long tables only
 _ONE_PER_ROW = "groups must name one person per row of X, as a 1d array."
 
 
@@ -44,32 +41,14 @@ class Part:
 
     indptr: np.ndarray
     indices: np.ndarray
-    stored: np.ndarray  # float32, or what the caller has where `limit` says what is left to do
+    values: np.ndarray
     targets: np.ndarray
     n_features: int
     persons: np.ndarray | None = None
-    limit: float | None = None  # of entries that are still to be clipped and cast, one by one
     worth: np.ndarray | None = None  # how much rows count, float32 in [0, 1]; None: all in full
 
     def __len__(self) -> int:
         return len(self.indptr) - 1
-
-    @property
-    def values(self) -> np.ndarray:
-        """The entries in float32, clipped when they are first asked for: who clips while reading needs no copy."""
-        if self.limit is not None:
-            object.__setattr__(self, "stored", cast(self.stored, self.limit))
-            object.__setattr__(self, "limit", None)
-        return self.stored
-
-    @property
-    def entries(self) -> np.ndarray:
-        """The same in float32, or in the caller's float64 where nothing but the cast is left to do."""
-        return self.stored if self.limit is None or self._needs_no_clip else self.values
-
-    @cached_property
-    def _needs_no_clip(self) -> bool:
-        return self.limit is None or _is_clipped(self.indptr, self.stored, self.limit, np.inf)
 
     @property
     def starts(self) -> np.ndarray | None:
@@ -87,10 +66,9 @@ class Part:
         return sp.csr_array(entries, shape=(len(self), self.n_features))
 
     def squares(self) -> np.ndarray:
-        """The sum of the squared entries of every row, as `values` has them."""
+        """The sum of the squared entries of every row; what a row answers depends on no other."""
         out = np.empty(len(self))
-        limit = HUGE if self.limit is None else self.limit
-        _squares_of_rows(self.indptr, self.stored, limit, out)
+        _squares_of_rows(self.indptr, self.values, out)
         return out
 
     def take(self, rows: np.ndarray, persons: np.ndarray | None) -> Part:
@@ -150,30 +128,38 @@ def refuse_malformed(X: Any) -> None:
         )
 
 
-def clipped_rows(
-    X: Any, bound: float, norm: float
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, float | None]:
-    """Canonical CSR in float32 with entries of at most `bound` and rows no longer than `norm`; where there is no such
-    `norm`, entries as the caller has them, and the limit to which each is still to be cast."""
+def clipped_rows(X: Any, bound: float, norm: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Canonical CSR in float32 with entries of at most `bound` and rows no longer than `norm`; float32 of the caller
+    that satisfies both is shared."""
     refuse_malformed(X)
     indptr, indices, raw = without_leaking_errors(
         "X must be a table of real numbers.", _canonical_rows, X
     )
-    if raw.dtype == np.float32 and _is_clipped(indptr, raw, bound, norm):
-        return indptr, indices, raw, None
-    refuse_non_finite(raw, "X")
-    if norm == np.inf:
-        return indptr, indices, raw, bound
-    values = np.empty(len(raw), np.float32)
-    _cast_rows(indptr, raw, bound, norm, values)
-    return indptr, indices, values, None
+    values, changed = _cast_all(raw, bound)
+    if norm < np.inf:
+        changed += _shorten_rows(indptr, values, norm)
+    return indptr, indices, values if changed or raw.dtype != np.float32 else raw
+
+
+def _cast_all(raw: np.ndarray, bound: float) -> tuple[np.ndarray, int]:
+    """Entries as they are stored (clipped, in float32 towards zero, and zero below TINY), and how many are others."""
+    values, counts = np.empty(len(raw), np.float32), list[tuple[int, int]]()
+    cast_some: Any = _cast_entries
+    over_rows(
+        len(raw), len(raw), lambda a, b: counts.append(cast_some(raw[a:b], bound, values[a:b]))
+    )
+    changed, not_finite = np.sum(counts, axis=0)
+    if not_finite:
+        raise SchemaError(
+            "Input X contains NaN or infinity; replace missing values by a public constant "
+            "before fitting (a private mean would leak), or learn what to put there privately: DPTablePreparer."
+        )
+    return values, int(changed)
 
 
 def cast(values: np.ndarray, limit: float) -> np.ndarray:
-    """Entries as they are stored: clipped, in float32 towards zero, and zero below TINY."""
-    out = np.empty(len(values), np.float32)
-    _cast_rows(np.zeros(1, np.int32), values, limit, np.inf, out)
-    return out
+    """Entries as they are stored."""
+    return _cast_all(values, limit)[0]
 
 
 def _canonical_rows(X: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -208,15 +194,6 @@ def _rows_of_dense(X: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return indptr, (places % d).astype(np.int32), X.reshape(-1)[places]
 
 
-def refuse_non_finite(values: np.ndarray, name: str) -> None:
-    """Refuse NaN and infinity without saying where."""
-    if _holds_non_finite(np.ravel(values)):
-        raise SchemaError(
-            f"Input {name} contains NaN or infinity; replace missing values by a public constant "
-            "before fitting (a private mean would leak), or learn what to put there privately: DPTablePreparer."
-        )
-
-
 def by_person(groups: Any, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
     """Rows ordered by person (their own order is kept), and where each person begins."""
     cells = column_cells(groups, _ONE_PER_ROW)
@@ -226,17 +203,13 @@ def by_person(groups: Any, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
     return np.argsort(person, kind="stable"), np.concatenate([[0], np.cumsum(sizes)])
 
 
-# ---- looks at all entries, by all cores; loops that count without a branch take several entries at a time ----
-
-
 def _within(indptr: np.ndarray, indices: np.ndarray, minor: int) -> bool:
     """Whether rows and columns lie inside the matrix."""
     if indptr[0] != 0 or indptr[-1] > indices.size or np.any(indptr[1:] < indptr[:-1]):
         return False
-    end = int(indptr[-1])
     # Where a negative number is a large one. NumPy's loop is as fast as a kernel, and prediction need not load one.
     unsigned = indices.view(indices.dtype.str.replace("i", "u"))
-    return _nowhere(end, lambda a, b: a < b and unsigned[a:b].max() >= minor)
+    return bool(np.max(unsigned[: indptr[-1]], initial=0) < minor) or indptr[-1] == 0
 
 
 def _rises(indptr: np.ndarray, indices: np.ndarray) -> bool:
@@ -244,49 +217,6 @@ def _rises(indptr: np.ndarray, indices: np.ndarray) -> bool:
     widest = int(np.iinfo(indices.dtype).max)  # so that SciPy keeps the type
     fresh = sp.csr_array((indices, indices, indptr), shape=(len(indptr) - 1, widest))
     return bool(fresh.has_canonical_format)
-
-
-def _holds_non_finite(values: np.ndarray) -> bool:
-    """Whether some number is NaN or infinite: then the sum is, which else overflows at most."""
-    with np.errstate(all="ignore"):
-        return not (np.isfinite(values.sum()) or np.isfinite(values).all())
-
-
-def _is_clipped(indptr: np.ndarray, values: np.ndarray, bound: float, norm: float) -> bool:
-    """Whether `_cast_rows` would change nothing; no if there is NaN."""
-    n = len(indptr) - 1
-    return _nowhere(len(values), lambda a, b: _outside(values[a:b], bound)) and (
-        norm == np.inf or _nowhere(n, lambda a, b: _too_long(indptr[a : b + 1], values, norm))
-    )
-
-
-def _nowhere(n: int, count: Callable[[int, int], int]) -> bool:
-    """Whether count(start, stop) is zero for all of n places."""
-    found: list[int] = []
-    over_rows(n, n // _QUICK, lambda a, b: found.append(count(a, b)))
-    return not any(found)
-
-
-@njit(cache=True, nogil=True)
-def _outside(values, bound):  # type: ignore[no-untyped-def]
-    """Entries that are not at most `bound`, or other than zero and below TINY."""
-    n = np.int64(0)
-    for p in range(values.size):
-        x = abs(np.float64(values[p]))
-        n += not x <= bound
-        n += (x > 0.0) & (x < TINY)
-    return n
-
-
-@njit(cache=True, nogil=True)
-def _too_long(indptr, values, norm):  # type: ignore[no-untyped-def]
-    n = 0
-    for i in range(indptr.size - 1):
-        squares = 0.0
-        for p in range(indptr[i], indptr[i + 1]):
-            squares += np.float64(values[p]) ** 2
-        n += squares > norm * norm
-    return n
 
 
 # ---- entries as they are stored ----
@@ -302,28 +232,38 @@ def _cast(x):  # type: ignore[no-untyped-def]
     return y if abs(np.float64(y)) >= TINY else np.float32(0.0)
 
 
-@njit(cache=True)
-def _cast_rows(indptr, raw, bound, norm, out):  # type: ignore[no-untyped-def]
-    """Clip entries, cast them once, and shorten the rows that are longer than `norm` as stored."""
+@njit(cache=True, nogil=True)
+def _cast_entries(raw, bound, out):  # type: ignore[no-untyped-def]
+    """Clip entries and cast them once; how many are changed, and how many are not finite."""
+    changed, not_finite = 0, 0
     for p in range(out.size):
-        out[p] = _cast(min(max(np.float64(raw[p]), -bound), bound))
-    if norm == np.inf:
-        return
+        x = np.float64(raw[p])
+        out[p] = _cast(min(max(x, -bound), bound))
+        changed += np.float64(out[p]) != x
+        not_finite += not abs(x) < np.inf
+    return changed, not_finite
+
+
+@njit(cache=True)
+def _shorten_rows(indptr, values, norm):  # type: ignore[no-untyped-def]
+    """Shorten the rows that are longer than `norm` as stored; how many."""
+    changed = 0
     for i in range(indptr.size - 1):
         squares = 0.0
         for p in range(indptr[i], indptr[i + 1]):
-            squares += np.float64(out[p]) ** 2  # 2^-200 to 2^200: nothing vanishes or overflows
+            squares += np.float64(values[p]) ** 2  # 2^-200 to 2^200: nothing vanishes or overflows
         if squares > norm * norm:
+            changed += 1
             shrink = norm / np.sqrt(squares) * (1.0 - _NORM_MARGIN)
             for p in range(indptr[i], indptr[i + 1]):
-                out[p] = _cast(np.float64(out[p]) * shrink)
+                values[p] = _cast(np.float64(values[p]) * shrink)
+    return changed
 
 
 @njit(cache=True)
-def _squares_of_rows(indptr, stored, limit, out):  # type: ignore[no-untyped-def]
-    """Of entries as `_cast_rows` would store them; what a row answers depends on no other."""
+def _squares_of_rows(indptr, values, out):  # type: ignore[no-untyped-def]
     for i in range(out.size):
         squares = 0.0
         for p in range(indptr[i], indptr[i + 1]):
-            squares += np.float64(_cast(min(max(np.float64(stored[p]), -limit), limit))) ** 2
+            squares += np.float64(values[p]) ** 2
         out[i] = squares

@@ -335,9 +335,8 @@ class Domain:
         """
         if numba is None:
             raise ImportError(NO_NUMBA)
-        indptr, indices, values, limit = clipped_rows(
-            X, self.entry_bound(HUGE), self.row_norm or math.inf
-        )
+        bounds = self.entry_bound(HUGE), self.row_norm or math.inf
+        indptr, indices, values = clipped_rows(X, *bounds)
         if y is None:
             targets = np.zeros(len(indptr) - 1)
         elif labels is not None:
@@ -351,7 +350,7 @@ class Domain:
             raise SchemaError("X and y have different numbers of rows; pass one target per row.")
         worth = self.worth(weights, len(targets))
         n_features = int(np.shape(X)[1])
-        part = Part(indptr, indices, values, targets, n_features, limit=limit, worth=worth)
+        part = Part(indptr, indices, values, targets, n_features, worth=worth)
         if groups is None:
             return part
         order, starts = by_person(groups, len(part))

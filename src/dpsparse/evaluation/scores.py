@@ -17,7 +17,6 @@ import scipy.sparse as sp
 from dpsparse._cells import column_cells, label_codes, read_numbers
 from dpsparse._checks import check_positive, refuse_large_labels, without_leaking_errors
 from dpsparse.domain import Domain
-from dpsparse.domain.clipping import by_person
 from dpsparse.evaluation.plan import Subject
 from dpsparse.exceptions import ParameterError, SchemaError
 from dpsparse.methods.base import BaseDPLinearModel
@@ -113,7 +112,7 @@ def score_rows(
         raise SchemaError("X and y have different numbers of rows; pass one target per row.")
     if n == 0:
         raise SchemaError("There are no rows to evaluate on. Nothing was spent.")
-    units = _persons(groups, n), worth(n)
+    units = groups, worth(n)
     if subject.n_classes == 0:
         return _score_numbers(model, X, y, subject, units, ask)
     labels = np.asarray(model.classes_)
@@ -208,16 +207,6 @@ def _codes(y: np.ndarray, labels: np.ndarray, complaint: str) -> np.ndarray:
     if np.any(codes < 0):
         raise SchemaError(complaint)
     return codes
-
-
-def _persons(groups: Any, n: int) -> np.ndarray | None:
-    """A number for the person of every row, by the same rules as in `fit`."""
-    if groups is None:
-        return None
-    order, starts = by_person(groups, n)
-    person = np.empty(n, np.intp)
-    person[order] = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
-    return person
 
 
 def prepared(pipeline: Any, X: Any) -> Any:

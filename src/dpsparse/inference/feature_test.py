@@ -31,7 +31,6 @@ from dpsparse.methods.schema import column_names, refuse_weights
 from dpsparse.private_run import private_run
 from dpsparse.release import Releases
 from dpsparse.rows import Rows
-from dpsparse.rows.moments import squares
 
 if TYPE_CHECKING:
     from dpsparse.ledger.account import Ledger
@@ -177,7 +176,7 @@ def statistic(rows: Rows, releases: Releases) -> np.ndarray:
     noise_p = releases.scale("counts", query) ** 2 * spread / n**2
 
     units = rows.unit(np.ones(rows.n_features, np.float32))
-    query = squares(units)
+    query = units.squares()
     noise = releases.scale("squares", query)
     sizes = np.maximum(releases.gaussian("squares", query), 0.0) + noise
 

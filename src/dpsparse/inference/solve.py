@@ -29,7 +29,7 @@ from scipy.special import logit
 
 from dpsparse.inference import defaults
 from dpsparse.release import Releases
-from dpsparse.rows import Query, Rows, likelihood
+from dpsparse.rows import Query, Rows, moments
 from dpsparse.rows.moments import matrix
 
 
@@ -86,7 +86,7 @@ class _Look:
 
 def _look(rows: Rows, to_box: np.ndarray, releases: Releases) -> _Look:
     size = len(to_box) + 1
-    query = likelihood.moments(rows, to_box, float(size), labelled=True)
+    query = moments.products(rows, to_box, float(size), labelled=True)
     noise = releases.scale("look", query)
     found = matrix(releases.gaussian("look", query))
     known = releases.number_of_rows(rows)
@@ -109,7 +109,7 @@ def _even_axes(rows: Rows, to_box: np.ndarray, look: _Look, releases: Releases) 
     standard[:-1, :-1] /= look.spread[:, None]
     standard[:-1, -1] = -look.mean / look.spread
     bound = defaults.EARLY_ROW_LENGTH**2 * k
-    query = likelihood.moments(rows, standard @ to_box, bound)
+    query = moments.products(rows, standard @ to_box, bound)
     noise = releases.scale("axes", query)
     found = matrix(releases.gaussian("axes", query))
     n = max(float(found[-1, -1]), 1.0)  # rows, the long ones for less than one
@@ -142,12 +142,10 @@ class _Steps:
 
     def gradient(self, step: int, psi: np.ndarray, bound: float) -> tuple[np.ndarray, float]:
         """Released, and the standard deviation of its noise."""
-        return self._released(
-            f"gradient {step}", likelihood.gradient(self.rows, self.to, psi, bound)
-        )
+        return self._released(f"gradient {step}", moments.gradient(self.rows, self.to, psi, bound))
 
     def curvature(self, step: int, psi: np.ndarray, bound: float) -> tuple[np.ndarray, float]:
-        query = likelihood.curvature(self.rows, self.to, psi, bound)
+        query = moments.curvature(self.rows, self.to, psi, bound)
         found, noise = self._released(f"curvature {step}", query)
         return matrix(found), noise
 
@@ -159,7 +157,7 @@ class _Steps:
         k, one = len(psi), np.eye(len(psi))
         gradient, noise_g = self.gradient(4, psi, longest)
         curvature, noise_h = self.curvature(4, psi, bound)
-        query = likelihood.spread(self.rows, self.to, psi, longest**2)
+        query = moments.spread(self.rows, self.to, psi, longest**2)
         spread, noise_m = self._released("spread 4", query)
         inverse = np.linalg.inv(_lifted(curvature, 1e-9))
         move = inverse @ gradient
@@ -182,12 +180,12 @@ def _last_bounds(
     """How long gradients, and how large curvatures, may be in the last step.
 
     Long enough that hardly a row is clipped, unless noise, which grows with it, would make intervals wide."""
-    noise = steps.releases.scale("gradient 4", likelihood.gradient(steps.rows, steps.to, psi, 1.0))
+    noise = steps.releases.scale("gradient 4", moments.gradient(steps.rows, steps.to, psi, 1.0))
     affordable = math.sqrt(defaults.NOISE_TO_SAMPLING * null) / noise if noise > 0.0 else math.inf
     least = max(defaults.LAST_ROW_LENGTH * math.sqrt(len(psi)), reach / defaults.LARGEST_CUT)
     longest = max(least, affordable)
 
-    query = likelihood.curvature(steps.rows, steps.to, psi, 1.0)
+    query = moments.curvature(steps.rows, steps.to, psi, 1.0)
     noise = steps.releases.scale("curvature 4", query)
     doubt = noise * math.sqrt(float(np.sum(np.linalg.eigvalsh(curvature) ** -2.0)))
     bound = math.sqrt(defaults.CURVATURE_DOUBT_AIMED) / doubt if doubt > 0.0 else math.inf

@@ -18,11 +18,17 @@ import numpy as np
 
 from dpsparse.domain.clipping import Part
 from dpsparse.jit import njit
-from dpsparse.rows.loss_kernels import CODES, SOFTMAX, inner, slope, softmax
+from dpsparse.rows.loss_kernels import (
+    CODES,
+    SLOPE_UNITS,
+    SOFTMAX,
+    entry_over_bound,
+    slope,
+    softmax,
+    whole_slope,
+)
 from dpsparse.rows.parts import Parts
 from dpsparse.threads import sum_over_rows
-
-UNITS = 2.0**28
 
 _jit: Any = njit(cache=True, nogil=True, error_model="numpy")
 
@@ -59,26 +65,11 @@ def _add_scores(at: CellsAt, places: np.ndarray, part: Part, out: np.ndarray) ->
     def add(start: int, stop: int, sums: np.ndarray) -> None:
         _scores(
             part.indptr, part.indices, part.values, y, weights, at.offset, CODES[at.loss],
-            at.cutoff, at.slope_bound, at.factor, at.resolution / UNITS, at.fit_intercept,
+            at.cutoff, at.slope_bound, at.factor, at.resolution / SLOPE_UNITS, at.fit_intercept,
             start, stop, sums,
         )  # fmt: skip
 
     sum_over_rows(len(part), len(part.values), out, add)
-
-
-@inner
-def _entry(value, factor):
-    """An entry over the feature bound: float32 in [-1, 1] for every float; NaN is 0."""
-    x = value * factor
-    x = min(max(x, -1.0), 1.0) if x == x else 0.0
-    return np.float64(np.float32(x))
-
-
-@inner
-def _whole(r):
-    """A slope in units of 2^-28 of its bound: a whole number of at most 2^28, NaN is 0."""
-    r = min(max(r, -UNITS), UNITS) if r == r else 0.0
-    return np.rint(r)
 
 
 @_jit
@@ -92,7 +83,7 @@ def _scores(
         for k in range(K):
             q[k] = weights[last, k] if fit_intercept else 0.0
         for p in range(indptr[i], indptr[i + 1]):
-            x = _entry(np.float64(values[p]), factor)
+            x = np.float64(entry_over_bound(values[p], factor))
             for k in range(K):
                 q[k] += x * weights[indices[p], k]
         if loss == SOFTMAX:
@@ -104,9 +95,9 @@ def _scores(
         else:
             q[0] = slope(loss, q[0] + offset[0], y[i], cutoff)
         for k in range(K):
-            q[k] = _whole(q[k] * (UNITS / slope_bound)) * unit
+            q[k] = whole_slope(q[k] * (SLOPE_UNITS / slope_bound)) * unit
         for p in range(indptr[i], indptr[i + 1]):
-            x, j = _entry(np.float64(values[p]), factor), indices[p]
+            x, j = np.float64(entry_over_bound(values[p], factor)), indices[p]
             for k in range(K):
                 out[j, k] += np.int64(np.rint(q[k] * x))
         if fit_intercept:

@@ -24,7 +24,8 @@ from dpsparse.domain import Domain
 from dpsparse.domain.clipping import Part, by_person
 from dpsparse.rows import kernels
 from dpsparse.rows.memory import Rows
-from dpsparse.rows.parts import InMemory, Parts, Query, remember
+from dpsparse.rows.parts import InMemory, Parts, Query
+from dpsparse.rows.short import cells
 from dpsparse.sensitivity import column_cells, shared_names
 
 # Powers of two that have a cell of their own; smaller numbers are about zero, larger ones are as the largest.
@@ -83,17 +84,19 @@ def _clipped(domain: Domain, labels: np.ndarray | None, part: RawPart) -> Part:
 
 @dataclass(frozen=True, eq=False)
 class _NumberPart:
+    """Sorted by person, where rows have persons."""
+
     values: np.ndarray
-    sizes: np.ndarray  # rows of the person of each row
+    starts: np.ndarray | None
+    worth = None
 
 
 def _numbers(matrix: Callable[[Any], np.ndarray], part: RawPart) -> _NumberPart:
     values = np.asarray(matrix(part.cells), np.float64)
-    sizes = np.ones(len(values), np.int64)
-    if part.groups is not None:
-        order, starts = by_person(part.groups, len(values))
-        sizes[order] = np.repeat(np.diff(starts), np.diff(starts))
-    return _NumberPart(values, sizes)
+    if part.groups is None:
+        return _NumberPart(values, None)
+    order, starts = by_person(part.groups, len(values))
+    return _NumberPart(values[order], starts)
 
 
 class NumberColumns:
@@ -112,10 +115,10 @@ class NumberColumns:
         A missing number is in no cell.
         """
 
-        def cells(j: int, x: np.ndarray) -> np.ndarray:
+        def place(j: int, x: np.ndarray) -> np.ndarray:
             return np.where(np.isnan(x), -1, np.searchsorted(edges[j], x, side="right"))
 
-        return self._counts(cells, edges.shape[1] + 1)
+        return self._counts(place, edges.shape[1] + 1)
 
     def codes(self, n_codes: int) -> Query:
         """Rows of each column by its number, which is one of 0, 1, ..., n_codes - 1, or missing and in no cell."""
@@ -124,30 +127,20 @@ class NumberColumns:
     def outside(self, low: np.ndarray, high: np.ndarray) -> Query:
         """Rows of each column below `low`, within, above `high`, and those in which it is missing."""
 
-        def cells(j: int, x: np.ndarray) -> np.ndarray:
+        def place(j: int, x: np.ndarray) -> np.ndarray:
             return np.where(np.isnan(x), 3, (x >= low[j]).astype(np.int64) + (x > high[j]))
 
-        return self._counts(cells, 4)
+        return self._counts(place, 4)
 
-    def _counts(self, cells: Callable[[int, np.ndarray], np.ndarray], n_cells: int) -> Query:
+    def _counts(self, place: Callable[[int, np.ndarray], np.ndarray], n_cells: int) -> Query:
         """How many rows are in each cell of each column; a negative cell is none."""
-        shape = self.n_columns, n_cells
-
-        def whole(unit: float) -> np.ndarray:
-            most = int(kernels.SAFE / unit)  # sqrt(columns) may be rounded down
-            return self._parts.sum(shape, partial(_add_cells, cells, most))
-
-        return Query(shape, partial(column_cells, self.n_columns), remember(whole))
+        lemma, n_columns = partial(column_cells, self.n_columns), self.n_columns
+        places = partial(_places, place)
+        return cells(self._parts, places, n_columns, n_cells, lemma, (n_columns, n_cells))
 
 
-def _add_cells(
-    cells: Callable[[int, np.ndarray], np.ndarray], most: int, part: _NumberPart, out: np.ndarray
-) -> None:
-    shares = most // part.sizes
-    for j in range(len(out)):
-        found = cells(j, part.values[:, j])
-        inside = found >= 0
-        np.add.at(out[j], found[inside], shares[inside])
+def _places(place: Callable[[int, np.ndarray], np.ndarray], part: _NumberPart) -> np.ndarray:
+    return np.column_stack([place(j, column) for j, column in enumerate(part.values.T)])
 
 
 def _power_cells(x: np.ndarray) -> np.ndarray:

@@ -45,7 +45,6 @@ from dpsparse.rows.tasks import (
     names_of,
     summed,
     together,
-    unpacked,
 )
 
 _SMALL = (
@@ -95,7 +94,7 @@ class OnDask:
         ]
         out = np.zeros(shape, np.int64)
         for answer in run.gathered(tasks):
-            out += unpacked(answer)
+            out += answer
         return out
 
     def collect(self, f: Callable[[Any], Any]) -> list[Any]:

@@ -6,10 +6,9 @@
     v in [-1, 1]         v; of a person: the mean of their rows                                at most 1
 
 `groups` names the person of every row, and a person then counts as one row does without it: the same bounds,
-for any number of rows. A row of a person with k rows adds floor(F/k) to its cell, F = floor(1/unit):
-k such numbers add up to at most F, in integers. Means are made before they are truncated, once for each person
-(docs/proofs/evaluation.md). A row of weight w in [0, 1] adds that part of what it would add; the weight of a person is
-the mean of those of their rows, and what a person says is a weighted mean (docs/proofs/weights.md).
+for any number of rows. Means are made before they are truncated, once for each person (docs/proofs/evaluation.md). A
+row of weight w in [0, 1] adds that part of what it would add; the weight of a person is the mean of those of their
+rows, and what a person says is a weighted mean (docs/proofs/weights.md).
 Scores come from outside; everything computed from them here is done row by row with scalar arithmetic, so that what
 one row adds does not depend on where in the table it stands.
 """
@@ -21,71 +20,58 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from dpsparse.domain.clipping import TINY
+from dpsparse.domain.clipping import TINY, by_person
 from dpsparse.jit import njit
-from dpsparse.rows import kernels
-from dpsparse.rows.parts import InMemory, Parts, Query, parts_of_one, units_in_one
-from dpsparse.sensitivity import count_below, feature_masses, signed_sum
+from dpsparse.rows.parts import InMemory, Parts, Query
+from dpsparse.rows.persons import means
+from dpsparse.rows.short import cells, count, short_sum
+from dpsparse.sensitivity import feature_masses, signed_sum
 
 LONGEST_LOSS = 6.0  # log loss of a row is cut here: a probability of .0025
 
 
 @dataclass(frozen=True, eq=False)
-class _Units:
-    """How many rows or persons there are, the person of every row, the number of rows that person has, and how much
-    every row counts."""
+class _Part:
+    """Scored rows, sorted by person where they have persons."""
 
-    n_units: int
-    person: np.ndarray | None
-    sizes: np.ndarray
-    worth: np.ndarray
+    starts: np.ndarray | None
+    worth: np.ndarray | None
+    truth: np.ndarray  # class codes, or targets
 
-    @classmethod
-    def of(cls, n_rows: int, groups: np.ndarray | None, worth: np.ndarray | None) -> _Units:
-        worth = np.ones(n_rows) if worth is None else worth.astype(np.float64)
-        if groups is None:
-            return cls(n_rows, None, np.ones(n_rows, np.int64), worth)
-        _, person = np.unique(groups, return_inverse=True)
-        counts = np.bincount(person).astype(np.int64)
-        return cls(len(counts), person, counts[person], worth)
-
-    @cached_property
-    def worth_of_units(self) -> np.ndarray:
-        """How much every row or person counts, at most one."""
-        if self.person is None:
-            return self.worth
-        totals = np.bincount(self.person, weights=self.worth)
-        return np.asarray(totals / np.bincount(self.person))
-
-    def means(self, values: np.ndarray) -> np.ndarray:
-        """One number for each row, or the mean of each person's; added in the order of their rows."""
-        if self.person is None:
+    def of_units(self, values: np.ndarray) -> np.ndarray:
+        """One number for each row, or the weighted mean of each person's."""
+        if self.starts is None:
             return values
-        totals = np.bincount(self.person, weights=self.worth * values)
-        return np.asarray(totals / np.maximum(np.bincount(self.person, weights=self.worth), TINY))
+        worth = np.ones(len(values)) if self.worth is None else self.worth.astype(np.float64)
+        totals = means(self.starts, np.column_stack([worth * values, worth]))
+        return np.asarray(totals[:, 0] / np.maximum(totals[:, 1], TINY))
 
 
 @dataclass(frozen=True, eq=False)
-class _LabelPart:
-    units: _Units
-    truth: np.ndarray
+class _LabelPart(_Part):
     guess: np.ndarray
     score: np.ndarray | None
     chances: np.ndarray | None
-    losses: Mapping[str, np.ndarray]
+    losses: Mapping[str, np.ndarray]  # of the units
 
 
 @dataclass(frozen=True, eq=False)
-class _NumberPart:
-    units: _Units
-    targets: np.ndarray
-    absolute: np.ndarray
-    squares: np.ndarray
+class _NumberPart(_Part):
+    errors: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class _UnitPart:
+    """One number of every row or person, and how much it counts."""
+
+    values: np.ndarray
+    worth: np.ndarray | None
+    starts = None
 
 
 class _Scored:
@@ -100,30 +86,20 @@ class _Scored:
 
     def count(self) -> Query:
         """How many rows or persons there are; public under replace-one, so never asked for there."""
+        return count(self._parts, _all)
 
-        def whole(unit: float) -> np.ndarray:
-            return self._parts.sum((1,), partial(_add_units, units_in_one(unit)))
-
-        return Query((1,), count_below, whole)
-
-    def _cells(self, cells: Callable[[Any], np.ndarray], n_cells: int, K: int = 1) -> Query:
+    def _cells(self, places: Callable[[Any], np.ndarray], n_cells: int, K: int = 1) -> Query:
         """How many rows fall into each of `n_cells` cells; with a cell in each of K columns, into each of K n_cells."""
-
-        def whole(unit: float) -> np.ndarray:
-            most = int(kernels.SAFE / unit)  # sqrt K may be rounded down
-            return self._parts.sum((K * n_cells,), partial(_add_cells, cells, n_cells, most))
-
-        return Query((K * n_cells,), partial(feature_masses, math.sqrt(K)), whole)
+        lemma = partial(feature_masses, math.sqrt(K))
+        return cells(self._parts, places, K, n_cells, lemma, (K * n_cells,))
 
     def _centred(self, values: Callable[[Any], np.ndarray]) -> Query:
-        """sum of v - 1/2 over numbers in [0, 1]."""
-        return self._short(values, 0.5, True)
+        """sum of v - 1/2 over numbers in [0, 1], one of every unit."""
+        return self._short(lambda part: np.clip(values(part), 0.0, 1.0) - 0.5, 0.5)
 
-    def _short(self, values: Callable[[Any], np.ndarray], bound: float, centred: bool) -> Query:
-        def whole(unit: float) -> np.ndarray:
-            return self._parts.sum((1,), partial(_add_short, values, unit, bound, centred))
-
-        return Query((1,), partial(signed_sum, bound), whole)
+    def _short(self, values: Callable[[Any], np.ndarray], bound: float) -> Query:
+        units = self._parts.map(partial(_of_units, values))
+        return short_sum(units, _column, 1, bound, partial(signed_sum, bound))
 
 
 class ScoredLabels(_Scored):
@@ -140,17 +116,22 @@ class ScoredLabels(_Scored):
         score: np.ndarray | None,
         chances: np.ndarray | None,
         n_classes: int,
-        groups: np.ndarray | None = None,
+        groups: Any = None,
         worth: np.ndarray | None = None,
     ) -> None:
         self._n_classes = n_classes
-        units, losses = _Units.of(len(truth), groups, worth), {}
         score = None if score is None else np.where(np.isnan(score), 0.0, score)
+        order, starts, worth = _by_unit(len(truth), groups, worth)
+        truth, guess = truth[order], guess[order]
+        score = None if score is None else score[order]
+        losses: dict[str, np.ndarray] = {}
         if chances is not None:
+            chances = np.ascontiguousarray(chances[order], np.float64)
             log_loss, brier = np.empty(len(truth)), np.empty(len(truth))
-            _losses(np.ascontiguousarray(chances, np.float64), truth, log_loss, brier)
-            losses = {"log_loss": units.means(log_loss), "brier": units.means(brier)}
-        self._parts = InMemory([_LabelPart(units, truth, guess, score, chances, losses)])
+            _losses(chances, truth, log_loss, brier)
+            of_units = _Part(starts, worth, truth).of_units
+            losses = {"log_loss": of_units(log_loss), "brier": of_units(brier)}
+        self._parts = InMemory([_LabelPart(starts, worth, truth, guess, score, chances, losses)])
 
     def confusion(self) -> Query:
         """Rows of class j that are taken for class k, at j K + k."""
@@ -169,11 +150,11 @@ class ScoredLabels(_Scored):
         """The same by class (of two), or by wrong and right guess (of several)."""
         n_bins, two = len(edges) + 1, self._n_classes == 2
 
-        def cells(part: _LabelPart) -> np.ndarray:
+        def places(part: _LabelPart) -> np.ndarray:
             hit = part.truth if two else part.truth == part.guess
             return np.asarray(hit.astype(np.intp) * n_bins + _bins(part, edges))
 
-        return self._cells(cells, 2 * n_bins)
+        return self._cells(places, 2 * n_bins)
 
     def class_cells(self, edges: np.ndarray) -> Query:
         """For every class the rows whose log odds of that class lie in each cell."""
@@ -184,11 +165,11 @@ class ScoredLabels(_Scored):
         """The same with cuts of its own for every class, and by whether the row is of that class."""
         n_bins, K = max(len(e) for e in edges) + 1, self._n_classes
 
-        def cells(part: _LabelPart) -> np.ndarray:
+        def places(part: _LabelPart) -> np.ndarray:
             hit = part.truth[:, None] == np.arange(K)
             return np.asarray(hit * n_bins + _class_bins(part, edges))
 
-        return self._cells(cells, 2 * n_bins, K)
+        return self._cells(places, 2 * n_bins, K)
 
     def loss(self, name: str, power: int = 1) -> Query:
         """sum of v^power - 1/2 of a loss v in [0, 1]: "log_loss" (divided by its cut) or "brier"."""
@@ -202,33 +183,32 @@ class ScoredNumbers(_Scored):
         self,
         errors: np.ndarray,
         targets: np.ndarray,
-        groups: np.ndarray | None = None,
+        groups: Any = None,
         worth: np.ndarray | None = None,
     ) -> None:
-        units = _Units.of(len(errors), groups, worth)
-        errors, targets = np.clip(errors, -1.0, 1.0), np.clip(targets, -1.0, 1.0)
-        absolute, squares = units.means(np.abs(errors)), units.means(errors * errors)
-        self._parts = InMemory([_NumberPart(units, targets, absolute, squares)])
+        order, starts, worth = _by_unit(len(errors), groups, worth)
+        errors, targets = np.clip(errors[order], -1.0, 1.0), np.clip(targets[order], -1.0, 1.0)
+        self._parts = InMemory([_NumberPart(starts, worth, targets, errors)])
 
     def absolute(self) -> Query:
         """sum of |e| - 1/2."""
-        return self._centred(lambda part: part.absolute)
+        return self._centred(lambda part: part.of_units(np.abs(part.errors)))
 
     def squares(self, power: int = 1) -> Query:
         """sum of s^power - 1/2, s = e^2."""
-        return self._centred(lambda part: part.squares**power)
+        return self._centred(lambda part: part.of_units(part.errors**2) ** power)
 
     def total(self) -> Query:
         """sum of targets."""
-        return self._short(lambda part: part.units.means(part.targets), 1.0, False)
+        return self._short(lambda part: part.of_units(part.truth), 1.0)
 
     def spread(self, centre: float, power: int = 1, cross: bool = False) -> Query:
         """sum of w^power - 1/2 (or of s w - 1/2), w = ((y - centre)/(1 + |centre|))^2."""
 
         def values(part: _NumberPart) -> np.ndarray:
-            away = np.clip((part.targets - centre) / (1.0 + abs(centre)), -1.0, 1.0)
-            squares = part.units.means(away * away)
-            return np.asarray(squares * part.squares if cross else squares**power)
+            away = np.clip((part.truth - centre) / (1.0 + abs(centre)), -1.0, 1.0)
+            squares = part.of_units(away * away)
+            return squares * part.of_units(part.errors**2) if cross else squares**power
 
         return self._centred(values)
 
@@ -236,36 +216,33 @@ class ScoredNumbers(_Scored):
 # ---- functions of one part -----------------------------------------------------------------------
 
 
-def _n_units(part: _LabelPart | _NumberPart) -> int:
-    return part.units.n_units
+def _by_unit(
+    n_rows: int, groups: Any, worth: np.ndarray | None
+) -> tuple[np.ndarray | slice, np.ndarray | None, np.ndarray | None]:
+    """An order of the rows in which those of a person are adjacent, where each person begins, and the weights."""
+    if groups is None:
+        return slice(None), None, worth
+    order, starts = by_person(groups, n_rows)
+    return order, starts, None if worth is None else worth[order]
 
 
-def _add_units(one: int, part: _LabelPart | _NumberPart, out: np.ndarray) -> None:
-    out += np.sum(parts_of_one(part.units.worth_of_units, one))
+def _n_units(part: _Part) -> int:
+    return len(part.truth) if part.starts is None else len(part.starts) - 1
 
 
-def _add_cells(
-    cells: Callable[[Any], np.ndarray], n_cells: int, most: int, part: Any, out: np.ndarray
-) -> None:
-    found = cells(part)
-    shares = parts_of_one(part.units.worth, most) // part.units.sizes
-    for k, column in enumerate(found.reshape(len(found), -1).T):
-        np.add.at(out, np.clip(column, 0, n_cells - 1) + k * n_cells, shares)
+def _all(part: _Part) -> np.ndarray:
+    return np.ones(len(part.truth), bool)
 
 
-def _add_short(
-    values: Callable[[Any], np.ndarray],
-    unit: float,
-    bound: float,
-    centred: bool,
-    part: Any,
-    out: np.ndarray,
-) -> None:
-    found = values(part)
-    if centred:
-        found = np.clip(found, 0.0, 1.0) - 0.5
-    found = found * part.units.worth_of_units
-    kernels.short_sum(np.ascontiguousarray(found)[:, None], unit, bound, False, out)
+def _of_units(values: Callable[[Any], np.ndarray], part: _Part) -> _UnitPart:
+    worth = part.worth
+    if worth is not None and part.starts is not None:
+        worth = means(part.starts, worth[:, None])[:, 0]
+    return _UnitPart(values(part), worth)
+
+
+def _column(part: _UnitPart) -> np.ndarray:
+    return np.ascontiguousarray(part.values)[:, None]
 
 
 def _bins(part: _LabelPart, edges: np.ndarray) -> np.ndarray:

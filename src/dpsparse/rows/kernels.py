@@ -31,11 +31,10 @@ SAFE_ROW = ROW * (1.0 - 2.0**-20)  # rounding must not cost a row, so rows are t
 CERTAIN = 1.0 - 2.0**-21
 SAFE = 1.0 - 2.0**-30  # the same for short vectors
 MOST_ROWS, MOST_ENTRIES = 1024, 2**15  # that a kernel looks at twice
+MASSES, TOTALS, SQUARES = range(3)  # what is summed column by column
 
-FAR, AHEAD = (
-    2**16,
-    np.uint64(128),
-)  # numbers that outgrow the nearest caches; entries to look ahead then
+FAR = 2**16  # numbers that outgrow the nearest caches
+AHEAD = np.uint64(128)  # entries to look ahead then
 
 _jit: Any = njit(cache=True, nogil=True, error_model="numpy")
 
@@ -46,16 +45,6 @@ def _within(x, limit):
     if not abs(x) <= limit:
         return limit if x > limit else (-limit if x < -limit else 0.0)
     return np.trunc(x)
-
-
-@inner
-def _entry(value):
-    """An entry as it is stored: the float32 next to it on the side of zero, as `clipping._cast` makes it, so that a
-    table in float64 that satisfies its domain is read where it is."""
-    whole = np.float64(value)
-    y = np.float32(whole)
-    bits = y.view(np.int32) - np.int32(abs(np.float64(y)) > abs(whole))
-    return np.float64(np.int32(bits).view(np.float32))
 
 
 @inner
@@ -97,7 +86,7 @@ def unit_rows(
                 _look_ahead(indices, p, scaling)
                 if place.size > 0:
                     _look_ahead(indices, p, place)
-            squares += (_entry(values[p]) * scaling[np.uint32(indices[p])]) ** 2
+            squares += (np.float64(values[p]) * scaling[np.uint32(indices[p])]) ** 2
         out_length[i] = np.sqrt(squares)
         norm = fixed if fixed > 0.0 else max(np.sqrt(squares + constant * constant), shortest)
         out_norm[i] = norm
@@ -109,7 +98,7 @@ def unit_rows(
         at = first
         if place.size == 0:  # two loops, because this one needs no branch
             for p in range(lo, hi):
-                x = _entry(values[p]) * scaling[np.uint32(indices[p])]
+                x = np.float64(values[p]) * scaling[np.uint32(indices[p])]
                 z = _within(x * factor, ROW)
                 out_z[p] = np.int32(z)
                 total += z * z
@@ -120,7 +109,7 @@ def unit_rows(
             ):  # what is dropped is 0 and written over by the next: no branch to guess
                 j = np.uint32(indices[p])
                 if at < end:
-                    z = _within(_entry(values[p]) * scaling[j] * factor, ROW)
+                    z = _within(np.float64(values[p]) * scaling[j] * factor, ROW)
                     out_z[at] = np.int32(z)
                     out_columns[at] = place[j]
                     at += np.uint64(scaling[j] != 0.0)
@@ -132,24 +121,20 @@ def unit_rows(
 
 
 @_jit
-def masses(indptr, columns, z, worth, fine, start, stop, out):
-    """out_j += whole part of |Z_ij| * fine."""
+def column_sums(kind, indptr, columns, z, shares, fine, start, stop, out):
+    """out_j += whole part of |Z_ij| (MASSES), Z_ij (TOTALS) or Z_ij^2 (SQUARES) times `fine` and the share of row i."""
     for i in range(start, stop):
         lo, hi = np.uint64(indptr[i]), np.uint64(indptr[i + 1])
-        step = fine * worth[i] if worth.size > 0 else fine
+        step = fine * shares[i] if shares.size > 0 else fine
         for p in range(lo, hi):
             if out.size > FAR:
                 _look_ahead(columns, p, out)
-            out[np.uint32(columns[p])] += np.int64(abs(z[p]) * step)
-
-
-@_jit
-def totals(indptr, columns, z, worth, fine, start, stop, out):
-    """out_j += whole part of Z_ij * fine."""
-    for i in range(start, stop):
-        step = fine * worth[i] if worth.size > 0 else fine
-        for p in range(indptr[i], indptr[i + 1]):
-            out[columns[p]] += np.int64(z[p] * step)
+            value = np.float64(z[p])
+            if kind == SQUARES:
+                value *= value
+            elif kind == MASSES:
+                value = abs(value)
+            out[np.uint32(columns[p])] += np.int64(value * step)
 
 
 @_jit

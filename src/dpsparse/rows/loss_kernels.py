@@ -19,6 +19,7 @@ from dpsparse.jit import njit
 
 LOGISTIC, SQUARED, HUBER, SOFTMAX = range(4)
 CODES = {"logistic": LOGISTIC, "squared": SQUARED, "huber": HUBER, "softmax": SOFTMAX}
+SLOPE_UNITS = 2.0**28  # of a slope as large as its bound: products with float32 are exact
 # ln 2, and in two parts, the first of 32 bits, so that its product with an exponent is exact.
 _LN2, _LN2_HIGH, _LN2_LOW = (
     0.6931471805599453,
@@ -80,3 +81,21 @@ def softmax(margins):
         total += margins[k]
     for k in range(margins.size):
         margins[k] /= total
+
+
+# ---- scores of Frank-Wolfe: entries in units of their bound, and slopes in whole units of theirs ----
+
+
+@inner
+def entry_over_bound(value, factor):
+    """An entry over the feature bound: float32 in [-1, 1] for every float; NaN is 0."""
+    x = np.float64(value) * factor
+    x = min(max(x, -1.0), 1.0) if x == x else 0.0
+    return np.float32(x)
+
+
+@inner
+def whole_slope(r):
+    """A slope in units of 2^-28 of its bound: a whole number of at most 2^28, NaN is 0."""
+    r = min(max(r, -SLOPE_UNITS), SLOPE_UNITS) if r == r else 0.0
+    return np.int32(np.rint(r))

@@ -28,7 +28,7 @@ from dpsparse.rows.cells import CellsAt, cell_scores
 from dpsparse.rows.parts import InMemory, Parts, Query
 from dpsparse.rows.persons import at_most
 from dpsparse.rows.ridge import RidgeRows
-from dpsparse.rows.short import count, short_sum
+from dpsparse.rows.short import cells, count, short_sum
 from dpsparse.rows.unit import UnitRows
 from dpsparse.sensitivity import class_counts, count_and_total, signed_sum
 
@@ -155,21 +155,24 @@ class Rows:
 
     def table(self) -> BoundedData:
         """The rows themselves, for the printed forms of the papers; no private solver may ask."""
-        all_rows, y = self._joined()
+        all_rows = self.gathered()
+        y = self._in_own_unit(all_rows)
         return BoundedData(all_rows.table(np.float64), y, self.domain)
 
-    def arrays(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, int, float]:
-        """Rows as CSR arrays and targets in their own unit, for the kernel in which noise and rows meet, and the
-        limit to which it clips entries as it reads them."""
-        all_rows, y = self._joined()
-        limit = HUGE if all_rows.limit is None else all_rows.limit
-        return all_rows.indptr, all_rows.indices, all_rows.stored, y, self.n_features, limit
+    def arrays(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, int]:
+        """Rows as CSR arrays and targets in their own unit, for the kernel in which noise and rows meet."""
+        all_rows = self.gathered()
+        y = self._in_own_unit(all_rows)
+        return all_rows.indptr, all_rows.indices, all_rows.values, y, self.n_features
 
-    def _joined(self) -> tuple[Part, np.ndarray]:
-        """All rows in one part, and targets in their own unit."""
-        all_rows = sources.joined(self._parts.collect(_same))
-        y = all_rows.targets
-        return all_rows, y if y.dtype.kind == "i" else y * (self.domain.target_bound or 1.0)
+    def gathered(self) -> Part:
+        """All rows in one part, in this process."""
+        return sources.joined(self._parts.collect(_same))
+
+    def _in_own_unit(self, rows: Part) -> np.ndarray:
+        """Targets in their own unit."""
+        y = rows.targets
+        return y if y.dtype.kind == "i" else y * (self.domain.target_bound or 1.0)
 
     def cell_scores(self, at: CellsAt) -> np.ndarray:
         """Whole-number scores of all cells of Frank-Wolfe, for the draw that hides them (`Releases.vertices`)."""
@@ -177,15 +180,14 @@ class Rows:
 
     def columns(self, kept: np.ndarray, *, spare: bool = True) -> Rows:
         """The columns `kept`, in order, and a `spare` last one without entries."""
-        mask = np.zeros(self.n_features, np.float32)
-        mask[kept] = 1.0
-        parts = self._parts.map(partial(_take, mask, len(kept) + spare))
+        place = np.full(self.n_features, -1, np.int32)
+        place[kept] = np.arange(len(kept), dtype=np.int32)
+        parts = self._parts.map(partial(_take, place, len(kept) + spare))
         return Rows(parts, self.domain, len(kept) + spare)
 
     def class_counts(self, n_classes: int) -> Query:
         """How many rows every class has."""
-        indicators = partial(_indicators, n_classes)
-        return short_sum(self._parts, indicators, n_classes, 1.0, class_counts, positive=True)
+        return cells(self._parts, _targets, 1, n_classes, class_counts, (n_classes,))
 
     def count_and_total(self) -> Query:
         """The number of rows and the sum of their targets, in units of the target bound."""
@@ -208,9 +210,7 @@ class Rows:
         longest: float,
     ) -> RidgeRows:
         """Rows on the columns of a released support (None: on all), for problems with a minimiser."""
-        return RidgeRows(
-            self, support, constant=constant, row_clip=row_clip, longest=longest
-        )  # fmt: skip
+        return RidgeRows(self, support, constant=constant, row_clip=row_clip, longest=longest)
 
     def standardised(
         self,
@@ -287,10 +287,6 @@ def _against_rest(output: int, part: Part) -> Part:
     return replace(part, targets=(part.targets == output).astype(np.int32))
 
 
-def _indicators(n_classes: int, part: Part) -> np.ndarray:
-    return np.asarray(np.eye(n_classes)[part.targets])
-
-
 def _ones_and_targets(part: Part) -> np.ndarray:
     return np.column_stack([np.ones(len(part)), part.targets])
 
@@ -303,13 +299,13 @@ def _near(centre: float, distance: float, part: Part) -> np.ndarray:
     return np.asarray(np.abs(part.targets - centre) <= distance)
 
 
-def _take(mask: np.ndarray, n_columns: int, part: Part) -> Part:
-    inside = mask[part.indices] != 0.0
+def _take(place: np.ndarray, n_columns: int, part: Part) -> Part:
+    places = place[part.indices]
+    inside = places >= 0
     counts = np.concatenate([[0], np.cumsum(inside)])
-    place = np.cumsum(mask != 0.0, dtype=np.int32) - 1
     return Part(
         counts[part.indptr].astype(part.indptr.dtype),  # one compiled kernel for all parts
-        place[part.indices[inside]],
+        places[inside],
         part.values[inside],
         part.targets,
         n_columns,

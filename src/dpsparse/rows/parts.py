@@ -95,29 +95,15 @@ class Query:
         flat = self.whole(unit).reshape(-1)
         return flat if flat.flags.writeable else flat.copy()
 
-    def shifted(self, base: np.ndarray) -> Query:
-        """base - answer for a public `base`, which may be shorter than the answer."""
+    def magnitudes(self, size: int) -> Query:
+        """Absolute values of the first `size` numbers, up to 2^60: no entry moves by more than before, not even where a
+        sum of 64 bits wrapped around: the size of q modulo 2^64 rises and falls with q in steps of one."""
 
         def whole(unit: float) -> np.ndarray:
-            start = np.rint(np.clip(base / unit, -(2.0**60), 2.0**60)).astype(np.int64)
-            return np.asarray(start.reshape(-1) - self.whole(unit).reshape(-1)[: base.size])
+            first = self.whole(unit).reshape(-1)[:size]
+            return np.asarray(np.abs(np.clip(first, -(2**60), 2**60)))
 
-        return Query((base.size,), self.sensitivity, remember(whole))
-
-    def magnitudes(self) -> Query:
-        """Absolute values of up to 2^60: no entry moves by more than before, not even where a sum of 64 bits wrapped
-        around: the size of q modulo 2^64 rises and falls with q in steps of one."""
-
-        def whole(unit: float) -> np.ndarray:
-            return np.asarray(np.abs(np.clip(self.whole(unit), -(2**60), 2**60)))
-
-        return Query(self.shape, self.sensitivity, whole)
-
-    def entries(self, chosen: np.ndarray, sensitivity: Callable[[str], Sensitivity]) -> Query:
-        """The entries at released places, with the lemma for that number of them."""
-        return Query(
-            (len(chosen),), sensitivity, lambda unit: self.whole(unit).reshape(-1)[chosen].copy()
-        )
+        return Query((size,), self.sensitivity, remember(whole))
 
 
 def units_in_one(unit: float) -> int:

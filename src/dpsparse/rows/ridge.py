@@ -34,12 +34,11 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
-from dpsparse import arithmetic
 from dpsparse.exceptions import InternalError, ParameterError
 from dpsparse.jit import njit
-from dpsparse.losses import get_loss
+from dpsparse.losses import Huber, Loss, get_loss
 from dpsparse.rows.loss_kernels import CODES, slope_in_parts
-from dpsparse.rows.parts import InMemory, Parts, Query
+from dpsparse.rows.parts import Query
 from dpsparse.sensitivity import linear_answers, ridge_minimiser, tilted_minimiser
 from dpsparse.threads import sum_over_rows
 
@@ -67,31 +66,6 @@ BITS = 33  # of either word of a contribution: 2^29 of them fit 63
 _jit = njit(cache=True, nogil=True, error_model="numpy")
 
 
-class Compiled(NamedTuple):
-    """A loss that the kernels below know by its code, and the same in plain float64."""
-
-    code: int
-    smoothness: float
-    slope_bound: Callable[[float], float]  # a function of the cutoff
-    slopes_and_bends: Callable[[np.ndarray, np.ndarray, float], tuple[np.ndarray, np.ndarray]]
-
-
-def _logistic(margins: np.ndarray, targets: np.ndarray, _: float) -> tuple[np.ndarray, np.ndarray]:
-    slopes = arithmetic.expit(margins) - targets
-    return slopes, np.abs(slopes) * (1.0 - np.abs(slopes))
-
-
-def _huber(margins: np.ndarray, targets: np.ndarray, bound: float) -> tuple[np.ndarray, np.ndarray]:
-    slopes = np.clip(margins - targets, -bound, bound)
-    return slopes, (np.abs(slopes) < bound).astype(np.float64)
-
-
-COMPILED = {
-    "logistic": Compiled(CODES["logistic"], 0.25, lambda cutoff: 1.0, _logistic),
-    "huber": Compiled(CODES["huber"], 1.0, lambda cutoff: cutoff, _huber),
-}
-
-
 class Precise(NamedTuple):
     """A vector as an unevaluated sum of two, about 106 bits."""
 
@@ -101,17 +75,6 @@ class Precise(NamedTuple):
     def plus(self, step: np.ndarray) -> Precise:
         total, rest = _two_sum(self.high, step)
         return Precise(*_two_sum(total, rest + self.low))
-
-
-@dataclass(frozen=True, eq=False)
-class _RidgePart:
-    """The columns of the support as CSR in float32, the weight and the target of every row."""
-
-    indptr: np.ndarray
-    columns: np.ndarray
-    values: np.ndarray
-    weights: np.ndarray
-    targets: np.ndarray
 
 
 class RidgeRows:
@@ -127,20 +90,29 @@ class RidgeRows:
         longest: float,
     ) -> None:
         self.row_clip, self.longest, self._constant = row_clip, longest, constant
+        self._rows, self._support = rows, support
         self._rows_per_unit = rows.rows_per_unit
-        self.n_columns = rows.n_features if support is None else len(support)
-        self.width = self.n_columns + (constant > 0.0)
-        self._of = rows._parts
-        self._make = partial(_ridge_part, support, constant, row_clip, longest)
+        self.width = (rows.n_features if support is None else len(support)) + (constant > 0.0)
 
     @cached_property
-    def gathered(self) -> _RidgePart:
+    def gathered(self) -> Part:
         """All rows as one part; made when a query is asked, not before: nothing else may look at rows."""
-        return _joined(self._of.collect(self._make))
+        if self._support is None:
+            return self._rows.gathered()
+        return self._rows.columns(self._support, spare=False).gathered()
 
     @cached_property
-    def _parts(self) -> Parts:
-        return InMemory([self.gathered])
+    def weights(self) -> np.ndarray:
+        """min(1, row_clip/|f_i|)^2 of every row, rounded down, and 0 where |f_i| exceeds `longest`: values lie in
+        2^-100..2^100, so squares keep their digits, and their sum is right to one part in 2^52 an entry."""
+        part = self.gathered
+        norms = np.sqrt(part.squares() + self._constant**2)
+        norms *= 1.0 + (np.diff(part.indptr) + 8.0) * 2.0**-52
+        quotients = self.row_clip / np.maximum(norms, self.row_clip)
+        # The square of what is rounded is rounded again.
+        squares = np.where(quotients < 1.0, quotients**2 * (1.0 - 2.0**-50), 1.0)
+        weights = np.where(norms <= self.longest, squares, 0.0)
+        return weights if part.worth is None else weights * part.worth
 
     def problem(
         self,
@@ -153,40 +125,32 @@ class RidgeRows:
     ) -> RidgeProblem:
         """The objective on these rows; everything but the rows is public. A centre farther away than the arithmetic is
         proven for is moved back: it was released, so that costs nothing."""
-        if loss not in COMPILED:
+        known = Huber(cutoff) if loss == "huber" else get_loss(loss)
+        if known.objective is None:
             raise ParameterError(
                 f"The {loss} loss has no objective or output perturbation: it needs one bounded "
                 "slope per row. Use logistic (one class against the rest) or huber."
             )
-        slope_bound = COMPILED[loss].slope_bound(cutoff)
+        slope_bound = known.slope_bound(self._rows.domain, math.inf)
         centre = np.zeros(self.width) if centre is None else centre
         farthest = FARTHEST * slope_bound * self.row_clip / ridge * (1.0 - 2.0**-20)
         centre = centre * (farthest / max(_norm(centre), farthest))
-        return RidgeProblem(self, loss, slope_bound, ridge, tol, centre)
+        return RidgeProblem(self, known, slope_bound, ridge, tol, centre)
 
     @cached_property
     def table(self) -> Any:
         """The columns for Newton systems: dense where they are few, with the constant as the last."""
-        part = self.gathered
-        if self.width <= _DENSE_HESSIAN:
-            table = np.full((len(part.weights), self.width), self._constant)
-            _fill(part.indptr, part.columns, part.values, table[:, : self.n_columns])
-            return table
-        columns: Any = sp.csr_array(
-            (part.values.astype(np.float64), part.columns, part.indptr),
-            shape=(len(part.weights), self.n_columns),
-        )
-        if self.width == self.n_columns:
-            return columns
-        constants = sp.csr_array(np.full((columns.shape[0], 1), self._constant))
-        return sp.csr_array(sp.hstack([columns, constants]))
+        table: Any = self.gathered.table(np.float64)
+        if self._constant > 0.0:
+            constants = sp.csr_array(np.full((table.shape[0], 1), self._constant))
+            table = sp.hstack([table, constants], format="csr")
+        return table.toarray() if self.width <= _DENSE_HESSIAN else table
 
     @cached_property
     def size(self) -> tuple[int, float]:
         """The number of rows and the largest a_i |f_i|^2."""
-        part = self.gathered
-        most = _most(part.indptr, part.values, self._constant, part.weights)
-        return len(part.weights), float(most)
+        squares = self.gathered.squares() + self._constant**2
+        return len(squares), float(np.max(self.weights * squares, initial=0.0))
 
 
 @dataclass(frozen=True, eq=False)
@@ -194,7 +158,7 @@ class RidgeProblem:
     """J on private rows. `Releases` asks it for queries; a solver only passes it on."""
 
     rows: RidgeRows
-    loss: str
+    loss: Loss
     slope_bound: float
     ridge: float
     tol: float
@@ -213,12 +177,12 @@ class RidgeProblem:
     @property
     def events(self) -> tuple[str, ...]:
         """The losses of `ObjectivePerturbation` whose bounds hold here."""
-        return ("glm", "one-sided") if get_loss(self.loss).objective == "one-sided" else ("glm",)
+        return ("glm", "one-sided") if self.loss.objective == "one-sided" else ("glm",)
 
     @property
     def curvature(self) -> float:
         """Largest second derivative of one row's loss along any direction: a_i |f_i|^2 at most."""
-        return COMPILED[self.loss].smoothness * self.rows.row_clip**2
+        return self.loss.smoothness * self.rows.row_clip**2
 
     def minimiser(self, public_rows: np.ndarray | None = None) -> Query:
         """The minimiser, or (a linear map of it) its answers on public rows."""
@@ -273,9 +237,11 @@ class RidgeProblem:
         first = _leading_bits(theta.high)
         split = np.column_stack([first, theta.high - first, theta.low])
         unit = 2.0 ** (BITS - math.frexp(self.gradient_bound)[1])  # a power of two: nothing is lost
-        code, cutoff = COMPILED[self.loss].code, self.slope_bound
-        add = partial(_add, self.rows._constant, code, cutoff, split, unit)
-        sums = self.rows._parts.sum((len(split), 2), add)
+        part, sums = self.rows.gathered, np.zeros((len(split), 2), np.int64)
+        rows = part.indptr, part.indices, part.values, self.rows._constant, self.rows.weights
+        targets, code = part.targets.astype(np.float64), CODES[self.loss.name]
+        add = partial(_add_gradient, *rows, targets, code, self.slope_bound, split, unit)
+        sum_over_rows(len(part), len(part.values), sums, add)
         whole = sums[:, 0] + (sums[:, 1] >> BITS)
         total = whole.astype(np.float64)
         rest = (whole - total.astype(np.int64)) + (sums[:, 1] & (2**BITS - 1)) * 2.0**-BITS
@@ -290,10 +256,8 @@ class RidgeProblem:
 
     def _slopes_and_bends(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """a_i l' and a_i l'' of every row, in plain float64."""
-        part = self.rows.gathered
-        known = COMPILED[self.loss].slopes_and_bends
-        slopes, bends = known(self.rows.table @ theta, part.targets, self.slope_bound)
-        return part.weights * slopes, part.weights * bends
+        slopes = self.loss.slope(self.rows.table @ theta, self.rows.gathered.targets)
+        return self.rows.weights * slopes, self.rows.weights * self.loss.bend(slopes)
 
     def stationarity(self, theta: np.ndarray) -> tuple[np.ndarray, float]:
         """Gradient and log determinant of the Hessian of the untilted objective at a released theta: what
@@ -414,53 +378,6 @@ def _norm(a: np.ndarray) -> float:
     return math.sqrt(_dot(a, a))
 
 
-def _add(
-    constant: float, code: int, cutoff: float, at: np.ndarray, unit: float,
-    part: _RidgePart, out: np.ndarray,
-) -> None:  # fmt: skip
-    rows = part.indptr, part.columns, part.values, constant, part.weights, part.targets
-    sum_over_rows(
-        len(part.weights), len(part.values), out,
-        partial(_add_gradient, *rows, code, cutoff, at, unit),
-    )  # fmt: skip
-
-
-def _joined(parts: list[_RidgePart]) -> _RidgePart:
-    if len(parts) == 1:
-        return parts[0]
-    lengths = np.concatenate([np.diff(part.indptr) for part in parts])
-    return _RidgePart(
-        np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)]),
-        np.concatenate([part.columns for part in parts]),
-        np.concatenate([part.values for part in parts]),
-        np.concatenate([part.weights for part in parts]),
-        np.concatenate([part.targets for part in parts]),
-    )
-
-
-def _ridge_part(
-    support: np.ndarray | None,
-    constant: float,
-    row_clip: float,
-    longest: float,
-    part: Part,
-) -> _RidgePart:
-    indptr, columns, values = part.indptr, part.indices, part.values
-    if support is not None:
-        place = np.full(part.n_features, -1, np.int32)
-        place[support] = np.arange(len(support), dtype=np.int32)
-        indptr = np.zeros(len(part) + 1, np.int64)
-        _count_columns(part.indptr, part.indices, place, indptr)
-        np.cumsum(indptr, out=indptr)
-        columns, values = np.empty(indptr[-1], np.int32), np.empty(indptr[-1], np.float32)
-        _take_columns(part.indptr, part.indices, part.values, place, columns, values)
-    weights = np.empty(len(part))
-    _weigh(indptr, values, constant, row_clip, longest, weights)
-    if part.worth is not None:
-        weights *= part.worth
-    return _RidgePart(indptr, columns, values, weights, part.targets.astype(np.float64))
-
-
 def _answers(public_rows: np.ndarray, theta: Precise) -> Precise:
     """Every public row times theta, with all digits of theta."""
     out = Precise(np.empty(len(public_rows)), np.empty(len(public_rows)))
@@ -492,57 +409,6 @@ def _two_product(a, b):
     a_high, b_high = _leading_bits(a), _leading_bits(b)
     a_low, b_low = a - a_high, b - b_high
     return p, ((a_high * b_high - p) + a_high * b_low + a_low * b_high) + a_low * b_low
-
-
-@_jit
-def _count_columns(indptr, indices, place, out):
-    for i in range(indptr.size - 1):
-        for p in range(indptr[i], indptr[i + 1]):
-            out[i + 1] += place[indices[p]] >= 0
-
-
-@_jit
-def _take_columns(indptr, indices, values, place, columns, out):
-    at = 0
-    for p in range(indptr[-1]):
-        j = place[indices[p]]
-        if j >= 0:
-            columns[at], out[at] = j, values[p]
-            at += 1
-
-
-@_jit
-def _fill(indptr, columns, values, out):
-    out[:] = 0.0
-    for i in range(indptr.size - 1):
-        for p in range(indptr[i], indptr[i + 1]):
-            out[i, columns[p]] = values[p]
-
-
-@_jit
-def _weigh(indptr, values, constant, row_clip, longest, out):
-    """min(1, row_clip/|f_i|)^2, rounded down: values lie in 2^-100..2^100, so squares keep their
-    digits, and their sum is right to one part in 2^52 an entry."""
-    for i in range(out.size):
-        squares = constant * constant
-        for p in range(indptr[i], indptr[i + 1]):
-            squares += np.float64(values[p]) ** 2
-        norm = np.sqrt(squares) * (1.0 + (indptr[i + 1] - indptr[i] + 8.0) * 2.0**-52)
-        out[i] = row_clip / max(norm, row_clip) if norm <= longest else 0.0
-        if out[i] < 1.0:
-            out[i] *= out[i] * (1.0 - 2.0**-50)  # the square of what is rounded is rounded again
-
-
-@_jit
-def _most(indptr, values, constant, weights):
-    """The largest a_i |f_i|^2."""
-    most = 0.0
-    for i in range(weights.size):
-        squares = constant * constant
-        for p in range(indptr[i], indptr[i + 1]):
-            squares += np.float64(values[p]) ** 2
-        most = max(most, weights[i] * squares)
-    return most
 
 
 @_jit

@@ -1,12 +1,15 @@
-"""Sums with few entries: what a row adds is a short vector, or yes and no; of a person the mean over their rows.
+"""Sums with few entries: what a row adds is a short vector, yes or no, or a one in a cell of every column.
 
+A part says how much its rows count (`worth`), and where those of each person begin (`starts`). A person adds the mean
+over their rows; to a cell each row of a person with k rows adds floor(F/k), F the whole numbers of one row, and k such
+numbers add up to at most F, in integers (docs/proofs/evaluation.md).
 `Margins` are numbers of rows under released weights: predicted chances and residuals.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -14,7 +17,7 @@ import numpy as np
 
 from dpsparse.exceptions import InternalError, ParameterError
 from dpsparse.rows import kernels
-from dpsparse.rows.parts import Parts, Query, parts_of_one, units_in_one
+from dpsparse.rows.parts import Parts, Query, parts_of_one, remember, units_in_one
 from dpsparse.rows.persons import means
 from dpsparse.sensitivity import class_counts, count_below, feature_masses, signed_sum
 
@@ -51,6 +54,26 @@ def count(parts: Parts, answers: Callable[[Any], np.ndarray]) -> Query:
     return Query((1,), count_below, whole)
 
 
+def cells(
+    parts: Parts,
+    places: Callable[[Any], np.ndarray],
+    n_columns: int,
+    n_cells: int,
+    lemma: Callable[[str], Any],
+    shape: tuple[int, ...],
+) -> Query:
+    """How many rows are in each cell of each column; a negative place is no cell."""
+
+    def whole(unit: float) -> np.ndarray:
+        most = int(kernels.SAFE / unit)  # sqrt(columns) may be rounded down
+        if most == 0:
+            raise InternalError("A sum in units that no row can reach would be noise alone.")
+        add = partial(_add_cells, places, most)
+        return parts.sum((n_columns, n_cells), add).reshape(shape)
+
+    return Query(shape, lemma, remember(whole))
+
+
 @dataclass(frozen=True, eq=False)
 class MarginPart:
     """Margins of the rows of one part."""
@@ -78,9 +101,8 @@ class Margins:
     def labels_by_margin(self, edges: np.ndarray) -> Query:
         """How many rows of each of two classes have a margin in each bin between public `edges`: (classes, bins)."""
         bins = len(edges) + 1
-        cells = partial(_label_cells, edges)
-        flat = short_sum(self._parts, cells, 2 * bins, 1.0, class_counts, positive=True)
-        return replace(flat, shape=(2, bins))
+        places = partial(_label_bins, edges)
+        return cells(self._parts, places, 1, 2 * bins, class_counts, (2, bins))
 
     def residual_total(self, offset: np.ndarray, reach: float) -> Query:
         """sum of target - margin - offset, each clipped to +-reach."""
@@ -116,19 +138,29 @@ def _add_count(answers: Callable[[Any], np.ndarray], one: int, part: Any, out: n
     out += np.sum(parts_of_one(means(first, shares[:, None]), one))
 
 
+def _add_cells(places: Callable[[Any], np.ndarray], most: int, part: Any, out: np.ndarray) -> None:
+    found, starts = places(part), part.starts
+    found = found.reshape(len(found), len(out))
+    worth = np.ones(len(found)) if part.worth is None else part.worth.astype(np.float64)
+    shares = parts_of_one(worth, most)
+    if starts is not None:
+        rows = np.diff(starts)
+        shares //= np.repeat(rows, rows)
+    for k, column in enumerate(found.T):
+        inside = column >= 0
+        np.add.at(out[k], column[inside], shares[inside])
+
+
 def _chances(offset: np.ndarray, n_classes: int, part: MarginPart) -> np.ndarray:
     shares = np.empty((len(part.values), n_classes))
     kernels.probabilities(part.values, offset, shares)
     return shares
 
 
-def _label_cells(edges: np.ndarray, part: MarginPart) -> np.ndarray:
-    """One in the cell of a row, its class and the bin of its margin; what is not a number is in the last bin."""
+def _label_bins(edges: np.ndarray, part: MarginPart) -> np.ndarray:
+    """The class of a row and the bin of its margin, as one number; what is not a number is in the last bin."""
     bins = len(edges) + 1
-    at = np.searchsorted(edges, part.values[:, 0]) + bins * (part.targets > 0.5)
-    cells = np.zeros((len(at), 2 * bins))
-    cells[np.arange(len(at)), at] = 1.0
-    return cells
+    return np.asarray(np.searchsorted(edges, part.values[:, 0]) + bins * (part.targets > 0.5))
 
 
 def _residuals(offset: np.ndarray, reach: float, part: MarginPart) -> np.ndarray:

@@ -46,7 +46,6 @@ from dpsparse.rows.tasks import (
     names_of,
     summed,
     together,
-    unpacked,
 )
 
 Key = tuple[int, int]  # a partition, and which of its parts
@@ -72,7 +71,7 @@ class OnSpark:
     def sum(self, shape: tuple[int, ...], add: Callable[[Any, np.ndarray], None]) -> np.ndarray:
         out = np.zeros(shape, np.int64)
         for answer in accepted(self._asked(partial(_summed, add, shape, self._digests))):
-            out += unpacked(answer)
+            out += answer
         return out
 
     def collect(self, f: Callable[[Any], Any]) -> list[Any]:

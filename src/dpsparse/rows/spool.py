@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 import mmap
 import os
+import pickle
 import tempfile
 import weakref
 from abc import ABC, abstractmethod
@@ -28,22 +29,12 @@ COPIES = 2  # of the rows in memory, where they are not streamed: as they are, a
 
 
 @dataclass(frozen=True)
-class _Array:
-    """Where an array is inside its part."""
-
-    offset: int
-    dtype: np.dtype[Any]
-    shape: tuple[int, ...]
-
-
-@dataclass(frozen=True)
 class _Record:
-    """A part in the file: an instance of `kind` whose arrays are kept elsewhere."""
+    """A part in the file: a pickle whose arrays are kept elsewhere, and from where to where each of them lies."""
 
-    kind: type
+    pickled: bytes
     offset: int
-    size: int
-    values: dict[str, Any]
+    spans: list[tuple[int, int]]
 
 
 class Streamed(ABC):
@@ -91,12 +82,19 @@ class Stored(Streamed):
         self._end = 0
 
     def append(self, part: Any) -> None:
-        """Write a part: a dataclass of arrays, other dataclasses of arrays and plain values."""
+        """Write a part, whose arrays are contiguous."""
+        buffers: list[pickle.PickleBuffer] = []
+        pickled = pickle.dumps(part, protocol=5, buffer_callback=buffers.append)
         start = -(-self._end // mmap.ALLOCATIONGRANULARITY) * mmap.ALLOCATIONGRANULARITY
-        self._file.seek(start)
-        values, size = self._write(part, start, 0)
-        self._records.append(_Record(type(part), start, size, values))
-        self._end = start + size
+        spans, at = [], 0
+        for buffer in buffers:
+            at = -(-at // 64) * 64  # aligned
+            self._file.seek(start + at)
+            self._file.write(buffer.raw())
+            spans.append((at, at + buffer.raw().nbytes))
+            at = spans[-1][1]
+        self._records.append(_Record(pickled, start, spans))
+        self._end = start + at
         self._file.truncate(self._end)  # empty arrays at the end of a part have places, too
 
     @property
@@ -106,34 +104,17 @@ class Stored(Streamed):
     def __len__(self) -> int:
         return len(self._records)
 
-    def _write(self, part: Any, start: int, at: int) -> tuple[dict[str, Any], int]:
-        values: dict[str, Any] = {}
-        for field in fields(part):
-            value = getattr(part, field.name)
-            if isinstance(value, np.ndarray):
-                at = -(-at // 64) * 64  # aligned
-                values[field.name] = _Array(at, value.dtype, value.shape)
-                self._file.seek(start + at)
-                self._file.write(np.ascontiguousarray(value).data)
-                at += value.nbytes
-            elif is_dataclass(value):
-                inner, at = self._write(value, start, at)
-                values[field.name] = (type(value), inner)
-            else:
-                values[field.name] = value
-        return values, at
-
     def each(self) -> Iterator[Any]:
         self._file.flush()
         for record in self._records:
-            if record.size == 0:
-                yield _read(record.kind, record.values, memoryview(b""))
-                continue
             # A private mapping is writable, so that kernels compiled for arrays in memory serve; nobody writes.
             # It ends with the last array that looks into it.
-            number = self._file.fileno()
-            view = mmap.mmap(number, record.size, offset=record.offset, access=mmap.ACCESS_COPY)
-            yield _read(record.kind, record.values, memoryview(view))
+            number, size = self._file.fileno(), record.spans[-1][1] if record.spans else 0
+            view = memoryview(bytearray())
+            if size > 0:
+                found = mmap.mmap(number, size, offset=record.offset, access=mmap.ACCESS_COPY)
+                view = memoryview(found)
+            yield pickle.loads(record.pickled, buffers=[view[a:b] for a, b in record.spans])
 
 
 class Made(Streamed):
@@ -176,19 +157,3 @@ def size_of(part: Any) -> int:
     if not is_dataclass(part):
         return 0
     return sum(size_of(getattr(part, field.name)) for field in fields(part))
-
-
-def _read(kind: type, values: dict[str, Any], view: memoryview) -> Any:
-    found: dict[str, Any] = {}
-    for name, value in values.items():
-        if isinstance(value, _Array):
-            count = int(np.prod(value.shape))
-            array = np.empty(0, value.dtype)
-            if count:
-                array = np.frombuffer(view, value.dtype, count, value.offset)
-            found[name] = array.reshape(value.shape)
-        elif isinstance(value, tuple) and len(value) == 2 and isinstance(value[0], type):
-            found[name] = _read(value[0], value[1], view)
-        else:
-            found[name] = value
-    return kind(**found)

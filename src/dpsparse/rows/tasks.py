@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -37,14 +37,6 @@ class Refusal:
 
     kind: type[DPSparseError]
     text: str
-
-
-class Packed(NamedTuple):
-    """Whole numbers in as few bytes as the largest of them needs."""
-
-    shape: tuple[int, ...]
-    width: int
-    data: bytes
 
 
 def guarded(n_cores: int, task: Callable[..., Any], *arguments: Any) -> Any:
@@ -109,12 +101,12 @@ def summed(
     add: Callable[[Any, np.ndarray], None],
     shape: tuple[int, ...],
     pairs: Iterable[tuple[bytes, Any]],
-) -> Packed:
+) -> np.ndarray:
     """What several parts, each with its digest, add to a sum."""
     out = np.zeros(shape, np.int64)
     for digest, one in pairs:
         add(checked(one, digest), out)
-    return packed(out)
+    return out
 
 
 def collected(f: Callable[[Any], Any], digest: bytes, one: Any) -> Any:
@@ -142,19 +134,3 @@ def together(parts: Sequence[np.ndarray]) -> Any:
     if len({own.dtype for own in parts}) == 1:
         return np.concatenate(parts)
     return [name for own in parts for name in own]
-
-
-def packed(numbers: np.ndarray) -> Packed:
-    """The lowest bytes of every number, as many as the largest needs with its sign."""
-    numbers = np.ascontiguousarray(numbers, "<i8")
-    low, high = int(numbers.min(initial=0)), int(numbers.max(initial=0))
-    width = 1 + max(high.bit_length(), (-low - 1).bit_length() if low < 0 else 0) // 8
-    cells = numbers.reshape(-1).view(np.uint8).reshape(-1, 8)
-    return Packed(numbers.shape, width, np.ascontiguousarray(cells[:, :width]).tobytes())
-
-
-def unpacked(answer: Packed) -> np.ndarray:
-    cells = np.frombuffer(answer.data, np.uint8).reshape(-1, answer.width)
-    out = np.zeros((len(cells), 8), np.uint8)
-    out[:, 8 - answer.width :] = cells
-    return (out.reshape(-1).view("<i8") >> (8 * (8 - answer.width))).reshape(answer.shape)

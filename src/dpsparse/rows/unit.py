@@ -101,18 +101,33 @@ class UnitRows:
 
     def masses(self) -> Query:
         """sum_i |z_i|, feature by feature."""
-        return self._sum(_masses, partial(feature_masses, 1.0), mass=True)
+        return self._sum(kernels.MASSES, partial(feature_masses, 1.0))
 
     def total(self) -> Query:
         """sum_i z_i, signs and all."""
-        return self._sum(_totals, partial(clipped_gradient_sum, 1.0), mass=False)
+        return self._sum(kernels.TOTALS, partial(clipped_gradient_sum, 1.0))
 
-    def _sum(self, add: Callable[..., None], lemma: Callable[[str], Any], mass: bool) -> Query:
+    def squares(self) -> Query:
+        """sum_i z_ij^2: nonnegative, and of norm at most one a row because sum z^4 <= (sum z^2)^2; of a person the mean
+        over their rows, which is no longer. Sums of truncated shares are at most what is truncated once."""
+
+        def whole(unit: float) -> np.ndarray:
+            fine = (1.0 - 2.0**-40) / (unit * kernels.ROW**2)
+            return self._parts.sum(
+                (self.width,), partial(_add_rows, partial(_columns, kernels.SQUARES, fine))
+            )
+
+        return Query((self.width,), partial(feature_masses, 1.0), whole)
+
+    def _sum(self, kind: int, lemma: Callable[[str], Any]) -> Query:
         def whole(unit: float) -> np.ndarray:
             fine = (1.0 - 2.0**-40) / (unit * kernels.ROW)
             if not self._of_persons:
-                return self._parts.sum((self.width,), partial(_add_rows, partial(add, fine)))
+                return self._parts.sum(
+                    (self.width,), partial(_add_rows, partial(_columns, kind, fine))
+                )
             step = fine / kernels.SLOPE  # slopes of one
+            mass = kind == kernels.MASSES
             by_person = partial(_add_by_person, _slopes_of_one, step, self._longest, np.inf, mass)
             return self._parts.sum((self.width + 1, 1), by_person)[:-1, 0]
 
@@ -230,13 +245,12 @@ def _unit_part(
     constants = np.empty(n, np.int32)
     norm, length = np.empty(n), np.empty(n)
     run: Any = kernels.unit_rows
-    entries = part.entries
     # Columns that keep their numbers are the caller's, who may have locked them (a memory map): not to be written.
     written = columns if len(place) else np.empty(0, np.int32)
     over_rows(
         n, len(z),
         lambda a, b: run(
-            part.indptr, part.indices, entries, scaling, place, *map(float, lengths), a, b,
+            part.indptr, part.indices, part.values, scaling, place, *map(float, lengths), a, b,
             indptr, written, z, constants, norm, length,
         ),
     )  # fmt: skip
@@ -281,12 +295,13 @@ def _gradient(at: _At, fine: float, part: UnitPart, start: int, stop: int, out: 
     run(*at.of(part), fine, start, stop, out[:-1], out[-1])
 
 
-def _masses(fine: float, part: UnitPart, start: int, stop: int, out: np.ndarray) -> None:
-    kernels.masses(part.indptr, part.columns, part.z, part.known_worth, fine, start, stop, out)
-
-
-def _totals(fine: float, part: UnitPart, a: int, b: int, out: np.ndarray) -> None:
-    kernels.totals(part.indptr, part.columns, part.z, part.known_worth, fine, a, b, out)
+def _columns(kind: int, fine: float, part: UnitPart, start: int, stop: int, out: Any) -> None:
+    shares = part.known_worth
+    if kind == kernels.SQUARES and part.starts is not None:  # the rows of a person count as one
+        rows = np.diff(part.starts)
+        shares = np.repeat(1.0 / rows, rows) * (1.0 if part.worth is None else part.worth)
+    run: Any = kernels.column_sums
+    run(kind, part.indptr, part.columns, part.z, shares, fine, start, stop, out)
 
 
 def _slopes(at: _At, part: UnitPart) -> np.ndarray:

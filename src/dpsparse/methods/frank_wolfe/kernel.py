@@ -33,7 +33,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dpsparse.jit import njit
-from dpsparse.rows.loss_kernels import SOFTMAX, exp, slope
+from dpsparse.rows.loss_kernels import (
+    SLOPE_UNITS,
+    SOFTMAX,
+    entry_over_bound,
+    exp,
+    slope,
+    whole_slope,
+)
 
 DRAW, SERVE, MOVE = 0, 1, 2  # what `advance` does with a step
 EXACT, OPENING, BOXES = 0, 1, 2  # how it is made; OPENING: boxes will be centred first
@@ -42,12 +49,9 @@ NOTHING, RETUNE, BROKEN = 0, 1, 2
 
 B = 20  # weights span 2^-20 .. 1 of the top; totals of 2^31 cells stay below 2^52
 HEADROOM = 3  # empty depths above the largest cell, so that it may rise
-SLOPE_BITS = 28  # slopes in units of slope_bound * 2^-28: products with float32 are exact
-SLOPE_UNITS = 2.0**SLOPE_BITS
 LN2 = math.log(2.0)
 # The envelope of a proposal holds up to this much in its logarithm: rounding alone stays below 1e-12.
 ENVELOPE_ROUNDING = 1e-9
-TINY = 2.0**-100  # smaller entries are none (`clipping.TINY`)
 
 _SCALARS = np.dtype(
     [
@@ -61,7 +65,6 @@ _SCALARS = np.dtype(
         ("kappa", np.float64),  # per unit of score; 0 for the arg max
         ("reach", np.float64),  # radius * feature_bound
         ("factor", np.float64),  # 1 / feature_bound
-        ("limit", np.float64),  # of entries, before they are divided by the feature bound
         ("slope_bound", np.float64),
         ("smoothness", np.float64),
         ("cutoff", np.float64),
@@ -103,7 +106,7 @@ class Matrix(NamedTuple):
 
     indptr: np.ndarray
     indices: np.ndarray
-    values: np.ndarray  # not yet clipped and divided by the feature bound: `_entry` does it
+    values: np.ndarray  # not yet divided by the feature bound: `entry_over_bound` does it
     start: np.ndarray  # (columns + 1,) where the entries of a column begin
     entries: np.ndarray  # each uint64: a row, and the bits of entry / feature bound in float32
 
@@ -167,30 +170,7 @@ def _scale(sc, t):
     return 2.0 * sc.reach / ((t + 1.0) * (t + 2.0))
 
 
-# ---- where numbers become whole: the sensitivity of a score is decided in these three ----
-
-
-@_inner
-def _entry(value, factor, limit):
-    """An entry over the feature bound: float32 in [-1, 1] for every float; NaN is 0.
-
-    Before it is divided it is what `clipping._cast_rows` makes of it: clipped to `limit`, the float32 next to it on the
-    side of zero, 0 below TINY. So a table is read where it is, without a clipped copy.
-    """
-    whole = min(max(np.float64(value), -limit), limit) if value == value else 0.0
-    y = np.float32(whole)
-    bits = y.view(np.int32) - np.int32(abs(np.float64(y)) > abs(whole))
-    stored = np.float64(np.int32(bits).view(np.float32))
-    x = stored * factor if abs(stored) >= TINY else 0.0
-    x = min(max(x, -1.0), 1.0)
-    return np.float32(x)
-
-
-@_inner
-def _whole(r):
-    """A slope in units of 2^-28 of its bound: a whole number of at most 2^28, NaN is 0."""
-    r = min(max(r, -SLOPE_UNITS), SLOPE_UNITS) if r == r else 0.0
-    return np.int32(np.rint(r))
+# ---- where numbers become whole: the sensitivity of a score is decided here and in rows/loss_kernels.py ----
 
 
 @_inner
@@ -219,7 +199,7 @@ def _row_slopes(margins, scale, y, offset, units, sc, i):
     unit = SLOPE_UNITS / sc.slope_bound
     if sc.loss != SOFTMAX:
         m = offset[0] + scale * margins[at]
-        units[0] = _whole(slope(sc.loss, m, y[i], sc.cutoff) * unit)
+        units[0] = whole_slope(slope(sc.loss, m, y[i], sc.cutoff) * unit)
         return
     largest = offset[0] + scale * margins[at]
     for k in range(1, K):
@@ -229,7 +209,7 @@ def _row_slopes(margins, scale, y, offset, units, sc, i):
         total += exp(offset[k] + scale * margins[at + k] - largest)
     for k in range(K):
         p = exp(offset[k] + scale * margins[at + k] - largest) / total
-        units[k] = _whole((p - (k == y[i])) * unit)
+        units[k] = whole_slope((p - (k == y[i])) * unit)
 
 
 @_inner
@@ -250,7 +230,7 @@ def _refresh(matrix, rows, score, sc, t):
             SLOPE_UNITS / sc.slope_bound,
         )
         for i in range(y.size):
-            q[i] = _whole(slope(loss, offset + scale * v[i], y[i], cutoff) * unit)
+            q[i] = whole_slope(slope(loss, offset + scale * v[i], y[i], cutoff) * unit)
     unit, lo = sc.resolution / SLOPE_UNITS, np.uint64(0)
     for j in range(matrix.start.size - 1):
         hi = np.uint64(matrix.start[j + 1])
@@ -378,7 +358,7 @@ def _renew(matrix, rows, calendar, sampler, sc, t):
             for p in range(lo, hi + (sc.intercept >= 0)):
                 if p < hi:
                     column = np.int64(matrix.indices[p])
-                    x = _entry(values[p], sc.factor, sc.limit)
+                    x = entry_over_bound(values[p], sc.factor)
                 else:
                     column, x = sc.intercept, np.float32(1.0)
                 cell = column * K + k
@@ -653,7 +633,7 @@ def advance(st, rng, first, last, mode):
 
 @_kernel
 def transpose(
-    indptr, indices, values, factor, limit, shift, start, group, within, room, entries, mass
+    indptr, indices, values, factor, shift, start, group, within, room, entries, mass
 ):  # fmt: skip
     """The entries by columns, in the order of rows, and of each column where it begins and a bound on its sum of
     magnitudes. Returns the number of entries of the longest.
@@ -676,7 +656,7 @@ def transpose(
             column = np.uint64(indices[p])
             at = np.uint64(group[column >> bits])
             group[column >> bits] = at + one
-            share = np.float32(_entry(values[p], factor, limit)).view(np.uint32)
+            share = np.float32(entry_over_bound(values[p], factor)).view(np.uint32)
             entries[at], within[at] = row | np.uint64(share), column & mask
     lo = np.int64(0)
     for g in range(group.size):  # each of them ends now where the next one begins

@@ -31,12 +31,12 @@ import numpy as np
 from dpsparse.exceptions import InternalError
 from dpsparse.mechanisms.top_k import top_k
 from dpsparse.methods.frank_wolfe import kernel
-from dpsparse.methods.frank_wolfe.kernel import SLOPE_UNITS
 from dpsparse.methods.frank_wolfe.problem import History, Problem
 from dpsparse.methods.frank_wolfe.scores import RowArrays, lay_out, make_state
 from dpsparse.random import make_generator
 from dpsparse.rows import Rows
 from dpsparse.rows.cells import CellsAt
+from dpsparse.rows.loss_kernels import SLOPE_UNITS
 
 Progress = Callable[[int], None] | None
 

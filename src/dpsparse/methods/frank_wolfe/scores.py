@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.sparse as sp
 
-from dpsparse.domain.clipping import HUGE, BoundedData, cast
+from dpsparse.domain.clipping import BoundedData
 from dpsparse.methods.frank_wolfe import kernel
 from dpsparse.methods.frank_wolfe.kernel import B
 from dpsparse.methods.frank_wolfe.problem import INT32_MAX, Problem
@@ -23,8 +23,7 @@ _GROUPS = 2**8  # of columns: as many places as the transpose writes to at a tim
 
 @dataclass(frozen=True, eq=False)
 class RowArrays:
-    """Clipped rows as plain CSR arrays with sorted indices; `values` in float32 or float64, which the kernel clips to
-    `limit` and casts as it reads them.
+    """Clipped rows as plain CSR arrays with sorted indices; `values` in float32 or float64.
 
     Nothing is copied: the solver reads these arrays and keeps its own transpose beside them.
     """
@@ -34,13 +33,12 @@ class RowArrays:
     values: np.ndarray
     targets: np.ndarray  # class codes, or numbers
     n_features: int
-    limit: float = HUGE
 
     def matrix(self) -> sp.csr_array:
         """The same as a SciPy matrix, for the plain solver."""
         shape = (len(self.indptr) - 1, self.n_features)
         return sp.csr_array(
-            (cast(self.values, self.limit).astype(np.float64), self.indices, self.indptr),
+            (self.values.astype(np.float64), self.indices, self.indptr),
             shape=shape,
         )
 
@@ -64,7 +62,7 @@ def lay_out(rows: RowArrays, problem: Problem) -> tuple[kernel.Matrix, np.ndarra
     entries, room = np.empty(nnz, np.uint64), np.empty(indices.size, np.uint64)
     shift = min(16, max(0, p.bit_length() - _GROUPS.bit_length() + 1))
     longest = kernel.transpose(
-        rows.indptr, indices, rows.values, 1.0 / problem.feature_bound, rows.limit, shift,
+        rows.indptr, indices, rows.values, 1.0 / problem.feature_bound, shift,
         start[: p + 1], np.empty((p >> shift) + 1, pointer), np.empty(indices.size, np.uint16),
         room, entries, mass[:p],
     )  # fmt: skip
@@ -87,7 +85,6 @@ def make_state(
     sc.resolution, sc.n_cells = problem.resolution, cells
     sc.intercept = rows.n_features if problem.fit_intercept else -1
     sc.reach, sc.factor = problem.radius * problem.feature_bound, 1.0 / problem.feature_bound
-    sc.limit = rows.limit
     sc.slope_bound, sc.smoothness = problem.slope_bound, problem.loss.smoothness
     sc.cutoff, sc.fresh_at, sc.width = getattr(problem.loss, "cutoff", 0.0), -1, 1
     if not math.isinf(problem.kappa):

@@ -22,7 +22,7 @@ from dpsparse.methods.look.defaults import MIN_SHARE_OF_MEAN_SIZE
 from dpsparse.methods.look.targets import release_quantile
 from dpsparse.release import Releases
 from dpsparse.rows import Query, Rows, UnitRows
-from dpsparse.rows.moments import matrix, products, squares
+from dpsparse.rows.moments import matrix, products
 
 ENTRY_HALVINGS = 8  # below the declared bound a typical entry is sought
 
@@ -77,7 +77,8 @@ def look_at_columns(
         sizes, least = believable_sizes(rows.unit(ones).masses(), releases, n)
         scaling = np.sqrt(sizes.mean() / sizes)
         return Columns(None, scaling, math.sqrt(sizes.mean() / least), length)
-    query = squares(rows.standardised(centre, np.ones(len(found))).unit(ones, shortest=length))
+    centred = rows.standardised(centre, np.ones(len(found)))
+    query = centred.unit(ones, shortest=length).squares()
     sizes, least = believable_sizes(query, releases, n)
     scaling, drowned = np.sqrt(sizes.mean() / sizes), math.sqrt(sizes.mean() / least)
     return Columns(centre, scaling, drowned, length * math.sqrt(float(sizes.sum()) / n))
@@ -98,7 +99,7 @@ def look_at_table(
     centre, scaling, typical = columns.centre, columns.scaling, columns.typical
     ones, turn = np.ones(rows.n_features, np.float32), None
     if axes:
-        moments = products(rows.standardised(centre, scaling).unit(ones, shortest=typical))
+        moments = products(rows.standardised(centre, scaling / typical), None, 1.0)
         noise, second = releases.scale("axes", moments), releases.gaussian("axes", moments)
         turn = even_axes(matrix(second), noise, MIN_SHARE_OF_MEAN_SIZE * n / rows.n_features)
     mapped = rows.standardised(centre, scaling, axes=turn).unit(ones)

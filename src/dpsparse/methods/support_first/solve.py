@@ -173,7 +173,7 @@ class Run:
         sums = rows.entries(bound, settings.longest / bound).gradient(
             settings.loss, start, np.array([prior]), clip=slope, cutoff=slope
         )
-        scores = sums.shifted(start).magnitudes()
+        scores = sums.magnitudes(self.rows.n_features)
         unit = scores.sensitivity("add-remove").value * 2.0**-30
         return self.releases.top_k("support", scores, settings.n_nonzero, unit)
 
