@@ -22,3 +22,8 @@ def clip_in_parts(X, y, domain, n_parts, *, labels=None, groups=None):
         for (a, b), names in zip(pairwise(edges), own, strict=True)
     ]
     return Rows(parts, domain)
+
+
+def clip_table(domain, X, y=None, *, labels=None):
+    """The rows of one table after clipping, as a matrix `X` and targets `y`."""
+    return Rows([domain.part(X, y, labels=labels)], domain).table()

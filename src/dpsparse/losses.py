@@ -207,11 +207,6 @@ def get_loss(name: str) -> Loss:
     return LOSSES[name]
 
 
-def is_of_numbers(name: str) -> bool:
-    """Whether a loss is one of numbers, rather than of classes."""
-    return get_loss(name).labels == "numbers"
-
-
 def losses_of(labels: Labels) -> tuple[str, ...]:
     """Names of the losses of one number or class at a time."""
     return tuple(n for n, loss in LOSSES.items() if loss.labels == labels and loss.scalar_slope)

@@ -15,11 +15,16 @@ from dpsparse.published.khanna_lu_raff_2023_screening import (
     rnm_scale,
 )
 from dpsparse.random import make_generator
+from parts import clip_table
 
 
 def iterates(X, y, *, loss="squared", **options):
     domain = Domain(target_bound=5.0, classes=[0, 1])
-    data = domain.clip(X, y) if loss == "squared" else domain.clip(X, y, labels=np.array([0, 1]))
+    data = (
+        clip_table(domain, X, y)
+        if loss == "squared"
+        else clip_table(domain, X, y, labels=np.array([0, 1]))
+    )
     settings = {
         "radius": 2.0, "n_iter": 20, "vertex_scale": 0.0, "rule": "adp", "screen_scale": 0.0,
         "screen_steps": range(1, 10**6), "curvature": (1.0, 1.0), "n_samples": 1, **options,

@@ -26,7 +26,6 @@ from dpsparse._checks import (
 from dpsparse.domain.clipping import (
     HUGE,
     TINY,
-    BoundedData,
     Part,
     by_person,
     cast,
@@ -40,7 +39,7 @@ OBSERVED = "observed"
 
 @dataclass(frozen=True, repr=False)
 class Domain:
-    """Public facts about the private table; every bound is enforced by `clip`.
+    """Public facts about the private table; every bound is enforced row by row.
 
     Parameters
     ----------
@@ -158,12 +157,7 @@ class Domain:
                 except (TypeError, ValueError):
                     pairs = {"0": None}
             for name, pair in pairs.items():
-                sound = (
-                    isinstance(pair, (tuple, list)) and len(pair) == 2 and all(map(is_real, pair))
-                )
-                if not sound or not (
-                    -HUGE <= pair[0] < pair[1] <= HUGE and max(map(abs, pair)) >= TINY
-                ):
+                if not _is_range(pair) or max(map(abs, pair)) < TINY:
                     raise _wrong(
                         "bounds",
                         f"of column {name!r} must be two rising numbers, (lowest, highest).",
@@ -237,8 +231,7 @@ class Domain:
 
     def _check_range(self) -> None:
         ends = self.target_range
-        sound = isinstance(ends, (tuple, list)) and len(ends) == 2 and all(map(is_real, ends))
-        if not sound or not -HUGE <= ends[0] < ends[1] <= HUGE:  # type: ignore[index]
+        if not _is_range(ends):
             raise _wrong(
                 "target_range",
                 f"must be two rising numbers, (lowest, highest), got {safe_repr(ends)}.",
@@ -295,17 +288,6 @@ class Domain:
             )
         refuse_large_labels(labels)
         return labels
-
-    def clip(self, X: Any, y: Any = None, *, labels: np.ndarray | None = None) -> BoundedData:
-        """The clipped rows as one table, targets in their own unit: for what is not private anyway."""
-        part = self.part(X, y, labels=labels)
-        table = part.table(np.float64)
-        table.has_canonical_format = True
-        if y is None:
-            return BoundedData(table, np.empty(0), self)
-        scale = 1.0 if labels is not None else self.target_bound or 1.0
-        targets = part.targets if labels is not None else part.targets * scale + self.target_middle
-        return BoundedData(table, targets, self)
 
     def worth(self, weights: Any, n_rows: int) -> np.ndarray | None:
         """How much every row counts, from 0 to 1 for a row of weight `weight_bound`; None where all count in full."""
@@ -366,6 +348,12 @@ _EXAMPLES = {
     "target_range": ("(0.0, 10.0)", "0..10"),
     "weight_bound": ("5.0", "5"),
 }
+
+
+def _is_range(pair: Any) -> bool:
+    """Whether it is two rising numbers of a size that the library works with."""
+    sound = isinstance(pair, (tuple, list)) and len(pair) == 2 and all(map(is_real, pair))
+    return sound and -HUGE <= pair[0] < pair[1] <= HUGE
 
 
 def _option(name: str) -> str:

@@ -28,7 +28,7 @@ from dpsparse.rows.cells import CellsAt, cell_scores
 from dpsparse.rows.parts import InMemory, Parts, Query
 from dpsparse.rows.persons import at_most
 from dpsparse.rows.ridge import RidgeRows
-from dpsparse.rows.short import cells, count, short_sum
+from dpsparse.rows.short import cells, count, refuse_many_classes, short_sum
 from dpsparse.rows.unit import UnitRows
 from dpsparse.sensitivity import class_counts, count_and_total, signed_sum
 
@@ -187,6 +187,7 @@ class Rows:
 
     def class_counts(self, n_classes: int) -> Query:
         """How many rows every class has."""
+        refuse_many_classes(n_classes)
         return cells(self._parts, _targets, 1, n_classes, class_counts, (n_classes,))
 
     def count_and_total(self) -> Query:

@@ -1,7 +1,7 @@
 """Sums with few entries: what a row adds is a short vector, yes or no, or a one in a cell of every column.
 
 A part says how much its rows count (`worth`), and where those of each person begin (`starts`). A person adds the mean
-over their rows; to a cell each row of a person with k rows adds floor(F/k), F the whole numbers of one row, and k such
+over their rows, made whole once: of k rows, c of them in a cell, floor(c F/k), F the whole numbers of one row, and such
 numbers add up to at most F, in integers (docs/proofs/evaluation.md).
 `Margins` are numbers of rows under released weights: predicted chances and residuals.
 """
@@ -33,8 +33,7 @@ def short_sum(
     positive: bool = False,
 ) -> Query:
     """The sum of `contributions`, an array with a line of `size` numbers and norm at most `bound` for every row."""
-    if size > LONGEST:
-        raise ParameterError(f"More than {LONGEST} classes are not supported.")
+    refuse_many_classes(size)
 
     def whole(unit: float) -> np.ndarray:
         if unit >= bound:
@@ -42,6 +41,12 @@ def short_sum(
         return parts.sum((size,), partial(_add_short, contributions, unit, bound, positive))
 
     return Query((size,), lemma, whole)
+
+
+def refuse_many_classes(n_classes: int) -> None:
+    """Squares of more numbers are not added right enough."""
+    if n_classes > LONGEST:
+        raise ParameterError(f"More than {LONGEST} classes are not supported.")
 
 
 def count(parts: Parts, answers: Callable[[Any], np.ndarray]) -> Query:
@@ -139,16 +144,23 @@ def _add_count(answers: Callable[[Any], np.ndarray], one: int, part: Any, out: n
 
 
 def _add_cells(places: Callable[[Any], np.ndarray], most: int, part: Any, out: np.ndarray) -> None:
-    found, starts = places(part), part.starts
+    found, starts, n_cells = places(part), part.starts, out.shape[1]
     found = found.reshape(len(found), len(out))
     worth = np.ones(len(found)) if part.worth is None else part.worth.astype(np.float64)
     shares = parts_of_one(worth, most)
-    if starts is not None:
-        rows = np.diff(starts)
-        shares //= np.repeat(rows, rows)
     for k, column in enumerate(found.T):
         inside = column >= 0
-        np.add.at(out[k], column[inside], shares[inside])
+        if starts is None:
+            np.add.at(out[k], column[inside], shares[inside])
+            continue
+        rows = np.diff(starts)
+        person = np.repeat(np.arange(len(rows)), rows)[inside]
+        own, place = np.unique(person * n_cells + column[inside], return_inverse=True)
+        size = rows[own // n_cells]
+        whole, rest = np.zeros((2, len(own)), np.int64)  # of the sum over `size`, which may not fit
+        np.add.at(whole, place, shares[inside] // rows[person])
+        np.add.at(rest, place, shares[inside] % rows[person])
+        np.add.at(out[k], own % n_cells, whole + rest // size)
 
 
 def _chances(offset: np.ndarray, n_classes: int, part: MarginPart) -> np.ndarray:

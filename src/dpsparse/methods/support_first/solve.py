@@ -36,7 +36,7 @@ from typing import Any
 import numpy as np
 
 from dpsparse import arithmetic
-from dpsparse.losses import is_of_numbers
+from dpsparse.losses import get_loss
 from dpsparse.methods.look.table import (
     Standardisation,
     declared_standardisation,
@@ -91,7 +91,7 @@ class SupportFirst:
 
     @property
     def of_numbers(self) -> bool:
-        return is_of_numbers(self.loss)
+        return get_loss(self.loss).labels == "numbers"
 
 
 class Run:
