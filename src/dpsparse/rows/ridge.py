@@ -125,7 +125,8 @@ class RidgeRows:
     ) -> RidgeProblem:
         """The objective on these rows; everything but the rows is public. A centre farther away than the arithmetic is
         proven for is moved back: it was released, so that costs nothing."""
-        known = Huber(cutoff) if loss == "huber" else get_loss(loss)
+        known = get_loss(loss)
+        known = Huber(cutoff) if isinstance(known, Huber) else known
         if known.objective is None:
             raise ParameterError(
                 f"The {loss} loss has no objective or output perturbation: it needs one bounded "
