@@ -29,6 +29,25 @@ def forget_kernels_older_than_the_losses() -> None:
 forget_kernels_older_than_the_losses()
 
 
+def pytest_sessionstart(session):
+    """Where no kernel is compiled yet, every worker compiles the common ones of one family, for all workers: else all
+    of them would compile the same ones at the same time."""
+    worker, workers = (
+        os.environ.get("PYTEST_XDIST_WORKER"),
+        os.environ.get("PYTEST_XDIST_WORKER_COUNT"),
+    )
+    if worker is None or os.environ.get("NUMBA_DISABLE_JIT") == "1":
+        return
+    from dpsparse.methods.frank_wolfe import kernel
+    from dpsparse.methods.warm_up import common_fits, fit_without_warnings
+
+    if any(Path(kernel.advance.stats.cache_path).glob("kernel.advance-*.nbc")):
+        return
+    fits = common_fits()
+    number, share = int(worker.removeprefix("gw")), -(-len(fits) // int(workers))
+    fit_without_warnings(fits[number * share : (number + 1) * share])
+
+
 @pytest.fixture(autouse=True)
 def no_words_of_slow_machines(monkeypatch):
     """What is said on the way because a machine is busy, or compiles, is the business of test_progress.py."""

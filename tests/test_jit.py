@@ -9,6 +9,7 @@ import pkgutil
 import shutil
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import numba
@@ -57,14 +58,20 @@ def _own_functions(home, module):
     return [f for f in found if f.py_func.__module__ == home]
 
 
-def names_from_elsewhere(module, function, homes):
-    """What a compiled function takes from files of the package that are not hashed: its code holds their numbers."""
-    origin = {
+@cache
+def imported_names(file):
+    """What a file takes from the package: its name there -> its module and the name in full."""
+    return {
         name.asname or name.name: (node.module, f"{node.module}.{name.name}")
-        for node in ast.walk(ast.parse(Path(module.__file__).read_text("utf-8")))
+        for node in ast.walk(ast.parse(Path(file).read_text("utf-8")))
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("dpsparse")
         for name in node.names
     }
+
+
+def names_from_elsewhere(module, function, homes):
+    """What a compiled function takes from files of the package that are not hashed: its code holds their numbers."""
+    origin = imported_names(module.__file__)
     used = function.py_func.__code__.co_names
     return [name for name in used if name in origin and not {*origin[name]} & {*homes}]
 

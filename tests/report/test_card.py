@@ -24,6 +24,12 @@ def fitted(**options):
     return DPGradientClassifier(DOMAIN, n_iter=3, n_nonzero=30, **options).fit(X, Y)
 
 
+@pytest.fixture
+def no_pictures(monkeypatch):
+    """Drawing takes most of the time of a card; tests of its sentences leave that out."""
+    monkeypatch.setattr("dpsparse.report.plots._svg", lambda figure, label: "<svg></svg>")
+
+
 class Checker(HTMLParser):
     """Tags are balanced and nothing is fetched from elsewhere."""
 
@@ -90,6 +96,7 @@ def test_a_private_model():
     assert "Not private" not in text
 
 
+@pytest.mark.usefixtures("no_pictures")
 @pytest.mark.parametrize("options", [{"epsilon": math.inf}, {"random_state": 1}])
 def test_an_unproven_model_gets_a_red_banner(options):
     if "random_state" in options:
@@ -112,6 +119,7 @@ def test_names_are_escaped_and_weights_are_true():
     assert f"<script>alert({largest})</script> {model.coef_[0, largest]:.4g}" in text
 
 
+@pytest.mark.usefixtures("no_pictures")
 def test_weights_within_their_noise_are_told():
     model = fitted()
     size = np.sort(np.abs(model.coef_[0]))[::-1]
@@ -123,6 +131,7 @@ def test_weights_within_their_noise_are_told():
     assert text.count("maybe noise") == 20
 
 
+@pytest.mark.usefixtures("no_pictures")
 def test_promised_numbers_are_rounded_up():
     """e^1.1 = 3.0042 and delta 1.4e-6: "at most 3" and "at most 1e-06" would be false."""
     text = text_of(privacy_card(fitted(epsilon=1.1, delta=1.41e-6)))
@@ -130,6 +139,7 @@ def test_promised_numbers_are_rounded_up():
     assert "more than 75.1 % certain" in text  # 0.75026...
 
 
+@pytest.mark.usefixtures("no_pictures")
 def test_many_classes_and_constant_models():
     rng = np.random.default_rng(0)
     domain = Domain(row_norm=1.0, classes=["a", "b", "c"], n_samples=400)
@@ -189,6 +199,7 @@ def test_fits_the_screen_in_a_real_browser(tmp_path, width):
 # ---- cautions and evaluation -----------------------------------------------------------------------
 
 
+@pytest.mark.usefixtures("no_pictures")
 @pytest.mark.parametrize(
     ("options", "word"), [({"epsilon": 12.0}, "says little"), ({"delta": 1 / 400}, "1/n")]
 )
@@ -205,6 +216,7 @@ def test_a_weak_guarantee_is_amber(options, word):
     assert word in str(model.privacy_.to_dict()["summary"]["cautions"])
 
 
+@pytest.mark.usefixtures("no_pictures")
 def test_a_strong_guarantee_is_green_and_no_guarantee_red():
     strong, none = fitted(), fitted(epsilon=math.inf)
     assert strong.privacy_.cautions == none.privacy_.cautions == ()
@@ -219,6 +231,7 @@ def test_cautions_survive_the_file(tmp_path):
     assert load(save(model, tmp_path / "m.json")).privacy_.cautions == model.privacy_.cautions
 
 
+@pytest.mark.usefixtures("no_pictures")
 def test_the_evaluation_is_a_section_of_the_card():
     from dpsparse import DPGradientRegressor, dp_evaluate
     from dpsparse.exceptions import ParameterError
@@ -237,6 +250,7 @@ def test_the_evaluation_is_a_section_of_the_card():
         privacy_card(other, evaluation=report)
 
 
+@pytest.mark.usefixtures("no_pictures")
 def test_tune_evaluate_and_report_from_one_ledger():
     """The way of a whole project: one account pays for the search and its evaluation, the card shows both."""
     from dpsparse import DPSearchCV, dp_evaluate
@@ -260,6 +274,7 @@ def test_tune_evaluate_and_report_from_one_ledger():
 # ---- labels, quality, plots ------------------------------------------------------------------------
 
 
+@pytest.mark.usefixtures("no_pictures")
 def test_the_order_of_the_labels_is_kept_and_said():
     from dpsparse import dp_evaluate
 
@@ -276,6 +291,7 @@ def test_the_order_of_the_labels_is_kept_and_said():
     assert "are of: ja" in str(report)
 
 
+@pytest.mark.usefixtures("no_pictures")
 @pytest.mark.filterwarnings("ignore:.*NOT private")
 def test_the_first_line_says_how_good_the_model_is():
     from dpsparse import dp_evaluate
@@ -291,6 +307,7 @@ def test_the_first_line_says_how_good_the_model_is():
     assert "hardly better than a constant answer" in text_of(privacy_card(model, evaluation=coin))
 
 
+@pytest.mark.usefixtures("no_pictures")
 def test_a_weight_of_a_drowned_column_is_never_clear():
     from dpsparse.preprocessing import DPPipeline, DPTablePreparer
     from dpsparse.report.weights import largest_weights
@@ -380,6 +397,7 @@ def test_plots_and_frame_of_the_weights():
     assert len(model.weights_frame()) == 30
 
 
+@pytest.mark.usefixtures("no_pictures")
 def test_releases_stand_in_an_annex_at_the_end():
     text = text_of(privacy_card(fitted()))
     assert text.index("Annex: every release") > text.index("For the record")

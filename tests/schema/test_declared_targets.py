@@ -122,7 +122,18 @@ CASES = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("command", "kind", "classes"), CASES)
+def is_quick(number):
+    """One combination of three, and all of the plain command: every label, every command and every kind is there."""
+    return number < len(DECLARED) or number % 3 == number // 9 % 3
+
+
+@pytest.mark.parametrize(
+    ("command", "kind", "classes"),
+    [
+        pytest.param(*case, marks=() if is_quick(number) else pytest.mark.heavy)
+        for number, case in enumerate(CASES)
+    ],
+)
 def test_one_more_declared_label_changes_nothing(run, command, kind, classes):
     cells, more = DECLARED[classes]
     found = [
@@ -133,9 +144,18 @@ def test_one_more_declared_label_changes_nothing(run, command, kind, classes):
     assert found[0].tolist() == found[1].tolist()
 
 
-@pytest.mark.parametrize("classes", ["1,2,unknown", "1e5,1,E11", "a,b,?", "0,0.5"])
-@pytest.mark.parametrize("kind", ["csv", "jsonl", "parquet"])
-@pytest.mark.parametrize("prepared", [(), ("--bounds", "age=0..2", "--bounds", "visits=0..2")])
+PREPARED = ("--bounds", "age=0..2", "--bounds", "visits=0..2")
+
+
+@pytest.mark.parametrize(
+    ("classes", "kind", "prepared"),
+    [
+        ("1,2,unknown", "csv", ()), ("1,2,unknown", "jsonl", PREPARED), ("1,2,unknown", "parquet", ()),
+        ("1e5,1,E11", "csv", PREPARED), ("1e5,1,E11", "jsonl", ()), ("1e5,1,E11", "parquet", PREPARED),
+        ("a,b,?", "csv", ()), ("a,b,?", "jsonl", PREPARED), ("a,b,?", "parquet", ()),
+        ("0,0.5", "csv", PREPARED), ("0,0.5", "jsonl", ()), ("0,0.5", "parquet", PREPARED),
+    ],
+)  # fmt: skip
 def test_evaluation_takes_every_declared_label(run, classes, kind, prepared):
     cells, more = DECLARED[classes]
     data = write(rows_of(cells, None), kind)
