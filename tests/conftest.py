@@ -70,6 +70,15 @@ def the_same_noise_every_time(monkeypatch, request):
 
 
 @pytest.fixture
+def uncompiled_heap(monkeypatch):
+    """To compile Algorithms 2 and 3 of a paper takes longer than their few steps on small tables in Python."""
+    from lab.papers import operations
+
+    for name in ("_fast", "_up", "_down"):
+        monkeypatch.setattr(operations, name, getattr(operations, name).py_func)
+
+
+@pytest.fixture
 def run(capsys, monkeypatch):
     """dpsparse ARGS -> (exit code, stdout, stderr), through the real entry point but in this process: to start
     Python and to import scikit-learn takes longer than most commands."""

@@ -166,6 +166,7 @@ def _row(name: str) -> str:
             capture_output=True,
             text=True,
             check=False,
+            timeout=300,
         )
     return told.stdout.strip() or f"FAILED: {told.stderr.strip().splitlines()[-1]}"
 

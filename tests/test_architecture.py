@@ -371,7 +371,9 @@ def test_import_is_light():
         "import sys, dpsparse; "
         "print([m for m in ('matplotlib','dask','pandas','pyarrow','click','jinja2','psycopg') if m in sys.modules])"
     )
-    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    out = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=300
+    )
     assert out.stdout.strip() == "[]"
 
 

@@ -104,7 +104,7 @@ def elsewhere(what="digests", **environment):
     code = f"import warnings; warnings.simplefilter('ignore'); import test_arithmetic as t; print(t.{what}())"
     path = os.pathsep.join([str(HERE), *sys.path])
     done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True,
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=300,
         env=os.environ | {"PYTHONPATH": path} | environment,
     )  # fmt: skip
     return done.stdout.strip()

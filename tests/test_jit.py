@@ -176,13 +176,18 @@ def test_code_of_the_wheel_gives_the_same_bits(tmp_path):
     """Vector widths, fused multiplication, order of sums: nothing of it may show."""
     package = tmp_path / "dpsparse"
     shutil.copytree(ROOT / "src" / "dpsparse", package)
-    subprocess.run([sys.executable, ROOT / "hatch_build.py", package], check=True)
+    subprocess.run([sys.executable, ROOT / "hatch_build.py", package], check=True, timeout=500)
 
     def run(ahead):
         env = {**os.environ, "PYTHONPATH": str(tmp_path), "DPSPARSE_AHEAD": ahead}
         env["NUMBA_CACHE_DIR"] = str(tmp_path / ahead)
         return subprocess.run(
-            [sys.executable, "-c", FITS], env=env, capture_output=True, text=True, check=True
+            [sys.executable, "-c", FITS],
+            env=env,
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=500,
         )
 
     (*ours, none), (*wheels, several) = run("0").stdout.split(), run("1").stdout.split()

@@ -32,7 +32,7 @@ def test_parameters_survive_yaml_as_the_example_stores_them():
         "assert again.get_params() == model.get_params()\n"
     )
     path = Path(__file__).parents[1] / "examples" / "sacro_attacks.py"
-    subprocess.run([sys.executable, "-c", code, str(path)], check=True)
+    subprocess.run([sys.executable, "-c", code, str(path)], check=True, timeout=300)
 
 
 def test_importing_teaches_pyyaml_nothing():
@@ -42,7 +42,7 @@ def test_importing_teaches_pyyaml_nothing():
         "import dpsparse.methods, dpsparse.domain.file, dpsparse.cli.commands\n"
         "assert before == (len(yaml.SafeDumper.yaml_representers), len(yaml.SafeLoader.yaml_constructors))\n"
     )
-    subprocess.run([sys.executable, "-c", code], check=True)
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=300)
 
 
 @pytest.mark.parametrize("kind", ["two classes", "three classes", "numbers"])

@@ -42,10 +42,10 @@ def test_nobody_leaves_before_the_last_block_is_done(three_threads):
 
     def task(block):
         if get_ident() == main:
-            taken.wait(60.0)  # so that the second helper has a block
+            taken.wait(300.0)  # so that the second helper has a block
         else:
             taken.set()
-            assert slow.wait(60.0)
+            assert slow.wait(300.0)
         done.append(block)
 
     timers = [Timer(0.2, late.set), Timer(0.6, slow.set)]
@@ -61,7 +61,7 @@ def test_an_error_or_ctrl_c_is_raised_when_no_thread_is_at_work(three_threads, e
 
     def task(block):
         if get_ident() == main:
-            assert helping.wait(60.0)
+            assert helping.wait(300.0)
             raise error
         helping.set()
         sleep(0.2)
@@ -79,7 +79,7 @@ def test_an_error_of_a_helper_reaches_the_caller(three_threads):
 
     def task(block):
         if get_ident() == main:
-            assert failed.wait(60.0)
+            assert failed.wait(300.0)
         else:
             failed.set()
             raise ZeroDivisionError
@@ -89,7 +89,7 @@ def test_an_error_of_a_helper_reaches_the_caller(three_threads):
 
 
 def run_script(code):
-    subprocess.run([sys.executable, "-W", "ignore", "-c", code], check=True, timeout=120)
+    subprocess.run([sys.executable, "-W", "ignore", "-c", code], check=True, timeout=300)
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")

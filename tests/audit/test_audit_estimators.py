@@ -37,14 +37,30 @@ def test_every_mechanism_has_a_replay(name):
             assert not [kind for kind in kinds if "no replay" in kind]
 
 
-@pytest.mark.parametrize(
-    ("estimator", "seed"),
-    [
-        pytest.param(estimator, number, id=name)
-        for adjacency in ADJACENCIES
-        for number, (name, estimator) in enumerate(cases(adjacency))
-    ],
-)
+def quick_marks(adjacency, number):
+    """Neighbouring cases take turns with the adjacency, so that every estimator is audited under both of them at once;
+    the other half of all combinations runs with the heavier tests."""
+    return () if number % 2 == ADJACENCIES.index(adjacency) else pytest.mark.heavy
+
+
+NUMBERED = [
+    pytest.param(estimator, number, id=name, marks=quick_marks(adjacency, number))
+    for adjacency in ADJACENCIES
+    for number, (name, estimator) in enumerate(cases(adjacency))
+]
+
+
+@pytest.mark.parametrize("name", estimators.__all__)
+def test_the_quick_audits_see_every_estimator_under_both_adjacencies(name):
+    quick = {
+        case.id.rpartition(f"{name}-")[2][2:]
+        for case in NUMBERED
+        if not case.marks and case.id.startswith(name)
+    }
+    assert quick == set(ADJACENCIES)
+
+
+@pytest.mark.parametrize(("estimator", "seed"), NUMBERED)
 def test_replay_finds_nothing_quickly(estimator, seed):
     # Boundary floats have a test of their own below.
     finding = check(estimator, n_pairs=6, n_climbs=2, every=1000, seed=seed)
@@ -162,19 +178,12 @@ def test_minimisers_return_for_a_crowd_of_equal_rows():
     assert query.certificate()
 
 
-BOUNDARY = [
-    pytest.param(estimator, number, id=name)
-    for adjacency in ADJACENCIES
-    for number, (name, estimator) in enumerate(cases(adjacency))
-]
-
-
 def test_there_are_many_boundary_rows():
     for estimator in build("DPGradientClassifier", "add-remove"):
         assert len(boundary_rows(estimator.domain, 7)) >= 200
 
 
-@pytest.mark.parametrize(("estimator", "number"), BOUNDARY)
+@pytest.mark.parametrize(("estimator", "number"), NUMBERED)
 def test_boundary_floats_contribute_at_most_their_bound(estimator, number):
     """Whole numbers, compared exactly. Every case begins at another row, so that together they try all of them."""
     found = worst_of(boundary_findings(Subject(estimator, 7), every=37, seed=number))
@@ -186,7 +195,7 @@ def test_boundary_floats_contribute_at_most_their_bound(estimator, number):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("estimator", "number"), BOUNDARY)
+@pytest.mark.parametrize(("estimator", "number"), NUMBERED)
 def test_every_boundary_float_contributes_at_most_its_bound(estimator, number):
     found = list(boundary_findings(Subject(estimator, 7)))
     assert worst_of(found).first_complaint == ""

@@ -343,7 +343,9 @@ def test_a_ledger_that_fails_after_the_fit_does_not_hide_the_model(run, folder, 
 def test_a_result_that_cannot_be_written_is_told(folder):
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
     command = f"{sys.executable} -m dpsparse methods > /dev/full"
-    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, env=env)
+    done = subprocess.run(
+        ["bash", "-c", command], capture_output=True, text=True, env=env, timeout=300
+    )
     assert done.returncode == 6
     assert_one_line(done.stderr)
 
@@ -405,7 +407,9 @@ def test_interrupts_and_surprises(run, monkeypatch):
 def test_module_runs_and_survives_a_closed_pipe(folder):
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
     command = f"{sys.executable} -m dpsparse methods | true"
-    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, env=env)
+    done = subprocess.run(
+        ["bash", "-c", command], capture_output=True, text=True, env=env, timeout=300
+    )
     assert "Traceback" not in done.stderr
 
 

@@ -195,7 +195,7 @@ def test_shares_are_the_same_in_every_process():
             env={**os.environ, "PYTHONHASHSEED": str(seed)},
             capture_output=True,
             check=True,
-            timeout=120,
+            timeout=300,
         ).stdout
         for seed in range(3)
     }

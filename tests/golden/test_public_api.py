@@ -56,7 +56,11 @@ def test_the_list_changes_only_with_the_changelog():
     def git(*arguments: str) -> str:
         try:
             done = subprocess.run(
-                ["git", "-C", str(ROOT), *arguments], capture_output=True, text=True, check=True
+                ["git", "-C", str(ROOT), *arguments],
+                capture_output=True,
+                text=True,
+                check=True,
+                timeout=300,
             )
         except (OSError, subprocess.CalledProcessError):
             pytest.skip("not a git checkout")

@@ -104,13 +104,14 @@ def check_readers(location, each):
     """A book that grows while it is read is whole at every look."""
     ledger = Ledger(location, epsilon=ceiling(10**4), delta=DELTA, dataset="default")
     child = start("spend", location, each, 1)
-    looks, before = 0, 0
+    looks, before, deadline = 0, 0, time.monotonic() + 600.0
     while child.poll() is None:
+        assert time.monotonic() < deadline
         entries = Ledger(location).verify()
         assert entries >= before
         looks, before = looks + 1, entries
-    assert child.wait() == 0, child.stderr.read()
-    child.communicate()
+    _, err = child.communicate(timeout=600)
+    assert child.returncode == 0, err
     assert ledger.verify() == 2 * each
     assert looks > 1
 

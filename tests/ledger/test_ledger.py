@@ -575,12 +575,12 @@ def test_a_lock_of_a_book_in_memory_that_never_comes_is_an_error(monkeypatch):
     def hold():
         with ledger._store.transaction(write=False):
             held.set()
-            done.wait(60.0)
+            done.wait(300.0)
 
     holder = threading.Thread(target=hold)
     holder.start()
     try:
-        assert held.wait(60.0)
+        assert held.wait(300.0)
         with pytest.raises(LedgerError, match="Nothing was spent"):
             ledger.spent()
     finally:

@@ -75,7 +75,7 @@ except BudgetError:
     print("refused", len(ledger.history()), len(memory.history()))
 """
     done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, env=ENVIRONMENT, timeout=120
+        [sys.executable, "-c", code], capture_output=True, text=True, env=ENVIRONMENT, timeout=300
     )
     assert done.stdout.split() == ["refused", "2", "0"], done.stderr
 
@@ -213,7 +213,9 @@ def test_the_lock_follows_the_file_and_not_its_name(tmp_path):
     )
     with SQLiteStore(str(path)).transaction(write=True):
         os.link(path, other)
-        intruder = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+        intruder = subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, timeout=300
+        )
         other.unlink()
     assert "database is locked" in intruder.stderr
 

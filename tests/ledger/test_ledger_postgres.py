@@ -31,7 +31,7 @@ def _as_server(command, **options):
     if os.geteuid() == 0:
         user = pwd.getpwnam("postgres")
         options |= {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": []}
-    return subprocess.run(command, check=True, capture_output=True, cwd="/", timeout=120, **options)
+    return subprocess.run(command, check=True, capture_output=True, cwd="/", timeout=300, **options)
 
 
 @pytest.fixture(scope="module")

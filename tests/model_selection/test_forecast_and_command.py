@@ -264,7 +264,7 @@ def test_columns_without_a_decision_are_listed_before_anything_is_spent(raw):
     assert not Ledger(raw / "book.db").history()
 
 
-@pytest.mark.parametrize("offset", [False, True])
+@pytest.mark.parametrize("offset", [False, pytest.param(True, marks=pytest.mark.heavy)])
 def test_the_utility_bound_holds_and_says_something(offset):
     """Mean over fits; the best weights of the ball are within 0.002 of a long fit without noise."""
     rng = np.random.default_rng(0)

@@ -84,10 +84,10 @@ def resigned(header):
 def refused(folder, content, seconds=3.0):
     path = folder / "forged.json"
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
-    start = time.perf_counter()
+    start = time.process_time()  # which does not depend on who else uses the machine
     with pytest.raises(ModelFileError) as error:
         load(path)
-    assert time.perf_counter() - start < seconds
+    assert time.process_time() - start < seconds
     assert "\n" not in str(error.value)
     return str(error.value)
 

@@ -19,23 +19,7 @@ from dpsparse.random import make_generator
 from lab.papers.operations import fast
 
 
-@pytest.mark.heavy
-def test_algorithms_2_and_3_take_the_steps_of_algorithm_1_on_full_rows():
-    rng = make_generator(2)
-    X = rng.uniform(0.1, 1.0, (40, 10)) * np.where(rng.random((1, 10)) < 0.5, -1, 1)
-    y = (X @ rng.standard_normal(10) > 0).astype(int)
-    w = np.zeros(10)
-    for t in range(1, 41):
-        alpha = X.T @ (1 / (1 + np.exp(-X @ w)) - y)
-        j = int(np.argmax(np.abs(alpha)))
-        w *= 1 - 2 / (t + 2)
-        w[j] -= 2 / (t + 2) * 5.0 * np.sign(alpha[j])
-    found, _, _, pops = fast(sp.csr_array(X), y, 5.0, 40)
-    assert found == pytest.approx(w, abs=1e-9)
-    assert pops.min() >= 1
-
-
-@pytest.mark.heavy
+@pytest.mark.usefixtures("uncompiled_heap")
 def test_the_heap_of_algorithm_3_takes_the_largest_magnitude_from_stale_keys():
     """On sparse rows the weights are those of Algorithm 2 with a look at every feature; few items are popped."""
     rng = make_generator(5)

@@ -88,7 +88,7 @@ def test_noise_of_private_lasso_stopped_early(monkeypatch, method, n_iter):
     assert used["exact_sign"] == (not method)
 
 
-@pytest.mark.slow
+@pytest.mark.usefixtures("uncompiled_heap")
 def test_fast_equals_standard_where_every_row_owns_every_feature():
     """Then no slope is ever stale, and Algorithms 1, 2 and 3 take the same steps."""
     X, y = problem()
@@ -102,7 +102,7 @@ def test_fast_equals_standard_where_every_row_owns_every_feature():
     assert operations.exact_gap(sp.csr_array(X), y, np.zeros(12), 5.0) == pytest.approx(gaps1[0])
 
 
-@pytest.mark.slow
+@pytest.mark.usefixtures("uncompiled_heap")
 def test_fast_is_stale_on_sparse_rows():
     """Rows e1 and e2, both positive, radius 10: the second step shrinks the first row's margin."""
     X, y = sp.csr_array(np.eye(2)), np.array([1, 1])

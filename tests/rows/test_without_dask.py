@@ -37,8 +37,10 @@ else:
 """
 
 
-def run(code):
-    done = subprocess.run([sys.executable, "-c", HIDE + code], capture_output=True, text=True)
+def run(code, seconds=300):
+    done = subprocess.run(
+        [sys.executable, "-c", HIDE + code], capture_output=True, text=True, timeout=seconds
+    )
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
     return done.stdout
 
@@ -51,5 +53,5 @@ def test_fits_work_and_the_remedy_is_named():
 def test_the_tests_of_rows_pass():
     """With `python -m pytest` on all of tests/ the same hook gives the whole suite without Dask."""
     arguments = ["-q", "-p", "no:cacheprovider", "-m", "not slow", str(TESTS / "rows")]
-    out = run(f"import pytest; sys.exit(int(pytest.main({arguments!r})))")
+    out = run(f"import pytest; sys.exit(int(pytest.main({arguments!r})))", seconds=580)
     assert "dask is not installed" in out
