@@ -280,7 +280,7 @@ def test_the_utility_bound_holds_and_says_something(offset):
         margin = model.decision_function(X)
         return model, float(np.mean(np.logaddexp(0.0, margin) - y * margin))
 
-    _, best = loss(math.inf, 3_000)
+    _, best = loss(math.inf, 1_000)
     for epsilon in (0.2, 2.0):
         fits = [loss(epsilon, 60) for _ in range(5)]
         excess = np.mean([found for _, found in fits]) - best
