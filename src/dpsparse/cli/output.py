@@ -207,17 +207,12 @@ def facts_of(model: Any) -> dict[str, Any]:
 def summary(model: Any) -> str:
     inner = getattr(model, "model_", model)
     raw = "" if inner is model else f"{model.n_features_in_:,} raw columns, "
+    labels = getattr(inner, "classes_", ())
+    two = f"\npositive weights speak for: {show_name(labels[1])}" if len(labels) == 2 else ""
     return (
         f"{type(inner).__name__}, {raw}{inner.n_features_in_:,} features, "
-        f"{inner.n_nonzero_:,} non-zero weights{_speaks(inner)}{_kinds(model)}"
+        f"{inner.n_nonzero_:,} non-zero weights{two}{_kinds(model)}"
     )
-
-
-def _speaks(model: Any) -> str:
-    from dpsparse.report.weights import positive_label
-
-    label = positive_label(model)
-    return "" if label is None else f"\npositive weights speak for: {show_name(label)}"
 
 
 def _kinds(model: Any) -> str:
