@@ -207,7 +207,7 @@ def facts_of(model: Any) -> dict[str, Any]:
 def summary(model: Any) -> str:
     inner = getattr(model, "model_", model)
     raw = "" if inner is model else f"{model.n_features_in_:,} raw columns, "
-    labels = getattr(inner, "classes_", ())
+    labels: Any = getattr(inner, "classes_", ())
     two = f"\npositive weights speak for: {show_name(labels[1])}" if len(labels) == 2 else ""
     return (
         f"{type(inner).__name__}, {raw}{inner.n_features_in_:,} features, "
