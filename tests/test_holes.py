@@ -17,6 +17,7 @@ from audit_cases import build
 from dpsparse import Domain, DPGradientClassifier, DPGradientRegressor
 from dpsparse import methods as all_estimators
 from dpsparse.exceptions import DomainError, NotPrivateWarning, ParameterError, SchemaError
+from parts import clip_table
 
 # subject -> file: its tests, or the faults that the audit must find
 TESTS_OF = {
@@ -254,5 +255,5 @@ def test_a_stale_flag_does_not_let_a_long_row_pass():
         (np.array([0.9, 0.9, 0.5]), np.array([0, 0, 1]), np.array([0, 2, 3])), shape=(2, 2)
     )
     X.has_canonical_format = True
-    clipped = Domain(row_norm=1.0).clip(X, np.zeros(2)).X
+    clipped = clip_table(Domain(row_norm=1.0), X, np.zeros(2)).X
     assert np.linalg.norm(clipped.toarray(), axis=1).max() <= 1.0

@@ -16,6 +16,7 @@ from dpsparse.jit import njit
 from dpsparse.losses import LOSSES, Huber, Logistic, Softmax, Squared, get_loss
 from dpsparse.rows import loss_kernels
 from dpsparse.rows.loss_kernels import CODES
+from parts import clip_table
 
 MARGINS = [0.0, 1e-9, -1e-9, 0.3, -0.3, 1.0, -1.0, 7.5, -7.5, 36.0, -36.0, 300.0, -300.0]
 HUGE = [1e6, -1e6, 1e12, -1e12]
@@ -179,10 +180,10 @@ def test_slope_bounds_are_never_exceeded(
         w = rng.normal(size=shape) * (rng.random(shape) < rng.random())
         return w * norm_bound / max(np.abs(w).sum(), 1e-12)
 
-    X = domain.clip(rng.normal(scale=3 * feature_bound, size=(20, n_features))).X
+    X = clip_table(domain, rng.normal(scale=3 * feature_bound, size=(20, n_features))).X
     w, W = on_ball(n_features), on_ball(n_features, n_classes)
     binary, codes = rng.integers(2, size=20), rng.integers(n_classes, size=20)
-    target = domain.clip(X, rng.normal(scale=3 * target_bound, size=20)).y
+    target = clip_table(domain, X, rng.normal(scale=3 * target_bound, size=20)).y
     slack = 1 + 1e-12  # rounding of the dot product
     for loss, y in ((Logistic(), binary), (Squared(), target), (Huber(target_bound), target)):
         worst = np.abs(loss.slope(X @ w, y)).max()

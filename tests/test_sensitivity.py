@@ -23,6 +23,7 @@ from dpsparse.methods.look.targets import EDGES
 from dpsparse.rows import Rows
 from dpsparse.rows.columns import RawRows
 from dpsparse.rows.moments import products
+from parts import clip_table
 
 AR, RP = "add-remove", "replace-one"
 SLACK = 1 + 1e-9  # rounding of float sums
@@ -39,7 +40,7 @@ def spread(rng, *shape):
 
 def rows(rng, n, d, domain):
     """Rows of the domain, through its own door."""
-    return domain.clip(spread(rng, n, d)).X.toarray()
+    return clip_table(domain, spread(rng, n, d)).X.toarray()
 
 
 def neighbours(rng, n, d, domain, adjacency):

@@ -30,6 +30,7 @@ from dpsparse.methods.frank_wolfe.scores import lay_out
 from dpsparse.random import make_generator
 from dpsparse.rows import loss_kernels
 from hot_cold import draw_into
+from parts import clip_table
 from plain_frank_wolfe import fast_frank_wolfe, frank_wolfe, score_cells, slopes_of, with_intercept
 
 LOSSES = {
@@ -55,10 +56,10 @@ def make_case(name, n=N_ROWS, p=25, seed=0, bound=2.0, **changes):
     dense[:, 5] = 0.0
     domain = Domain(feature_bound=bound, target_bound=3.0, classes=list(range(max(n_outputs, 2))))
     if name in ("squared", "huber"):
-        data = domain.clip(sp.csr_array(dense), dense[:, 0] + rng.normal(size=n))
+        data = clip_table(domain, sp.csr_array(dense), dense[:, 0] + rng.normal(size=n))
     else:
         y = rng.integers(0, max(n_outputs, 2), n)
-        data = domain.clip(sp.csr_array(dense), y, labels=np.arange(max(n_outputs, 2)))
+        data = clip_table(domain, sp.csr_array(dense), y, labels=np.arange(max(n_outputs, 2)))
     slope_bound = loss.slope_bound(domain, 4.0)
     problem = Problem(
         loss=loss, radius=4.0, n_iter=N_STEPS, kappa=0.2 / (bound * slope_bound),
@@ -150,7 +151,7 @@ def test_boxes_are_for_sparse_picks_only(kappa):
     for width, per_row in ((20, 6), (3000, 6)):
         X = sp.random_array((1500, width), density=per_row / width, rng=rng, format="csr")
         y = (X[:, :5].sum(axis=1) > X[:, :5].sum() / 1500).astype(int)
-        data = Domain(feature_bound=1.0, classes=[0, 1]).clip(X, y, labels=np.array([0, 1]))
+        data = clip_table(Domain(feature_bound=1.0, classes=[0, 1]), X, y, labels=np.array([0, 1]))
         problem = Problem(
             loss=Logistic(), radius=20.0, n_iter=200, kappa=kappa, slope_bound=1.0,
             resolution=2**16, fit_intercept=False,
@@ -168,8 +169,8 @@ def dense_case():
     dense = rng.uniform(-1, 1, (200, 12)) * (rng.random((200, 12)) < 0.1)
     dense[:, :8] = rng.uniform(0.2, 1, (200, 8))  # eight full columns, picked nearly always
     y = (dense[:, 0] + rng.normal(size=200) > 0.6).astype(int)
-    data = Domain(feature_bound=1.0, classes=[0, 1]).clip(
-        sp.csr_array(dense), y, labels=np.array([0, 1])
+    data = clip_table(
+        Domain(feature_bound=1.0, classes=[0, 1]), sp.csr_array(dense), y, labels=np.array([0, 1])
     )
     problem = Problem(
         loss=Logistic(), radius=20.0, n_iter=60, kappa=0.3, slope_bound=1.0, resolution=2**16,
@@ -198,7 +199,7 @@ def leading_case():
     y = rng.integers(0, 2, 400)
     dense = np.clip(0.5 + 0.4 * (2 * y[:, None] - 1) * rng.random((400, 3)), 0, 1)
     X = sp.csr_array(sp.hstack([sp.csr_array(dense), rare], format="csr"))
-    data = Domain(feature_bound=1.0, classes=[0, 1]).clip(X, y, labels=np.array([0, 1]))
+    data = clip_table(Domain(feature_bound=1.0, classes=[0, 1]), X, y, labels=np.array([0, 1]))
     return data, Problem(
         loss=Logistic(), radius=20.0, n_iter=60, kappa=20.0, slope_bound=1.0, resolution=2**16,
         fit_intercept=False,
@@ -459,8 +460,11 @@ def _fixed_history(data, problem, codes):
 def test_whole_runs_have_the_law_of_the_reference():
     rng = np.random.default_rng(0)
     X = np.round(rng.uniform(-1, 1, (30, 2)), 2)
-    data = Domain(feature_bound=1.0, classes=[0, 1]).clip(
-        X, (X[:, 0] > 0).astype(int), labels=np.array([0, 1])
+    data = clip_table(
+        Domain(feature_bound=1.0, classes=[0, 1]),
+        X,
+        (X[:, 0] > 0).astype(int),
+        labels=np.array([0, 1]),
     )
     loss = Logistic()
     bound = loss.slope_bound(data.domain, 3.0)
@@ -492,9 +496,11 @@ def test_one_row_moves_a_score_by_at_most_the_resolution_and_attains_it(name):
         ):
             X = np.array([[2.0, entry]])
             if name in ("squared", "huber"):
-                data = domain.clip(X, np.array([target]))
+                data = clip_table(domain, X, np.array([target]))
             else:
-                data = domain.clip(X, np.array([target]), labels=np.arange(max(n_outputs, 2)))
+                data = clip_table(
+                    domain, X, np.array([target]), labels=np.arange(max(n_outputs, 2))
+                )
             for sign in (1, -1):
                 run = make_run(data, problem)
                 run.replay_cells(np.zeros(N_SAME, np.int64), np.full(N_SAME, sign))
@@ -529,8 +535,11 @@ def test_any_noise_level_terminates(scale):
     # From almost uniform draws to almost an arg max, dense columns and an intercept included.
     rng = np.random.default_rng(1)
     X = rng.uniform(0, 1, (3000, 15))
-    data = Domain(feature_bound=1.0, classes=[0, 1]).clip(
-        X, rng.integers(0, 2, 3000), labels=np.array([0, 1])
+    data = clip_table(
+        Domain(feature_bound=1.0, classes=[0, 1]),
+        X,
+        rng.integers(0, 2, 3000),
+        labels=np.array([0, 1]),
     )
     bound = Logistic().slope_bound(data.domain, 10.0)
     resolution = choose_resolution(3000, scale)
@@ -691,8 +700,8 @@ def many_rounded(n=20_000):
     rng = np.random.default_rng(0)
     X = rng.uniform(-1, 1, (n, 3))
     y = (X[:, 0] + 0.3 * rng.normal(size=n) > 0).astype(int)
-    data = Domain(feature_bound=1.0, classes=[0, 1]).clip(
-        sp.csr_array(X), y, labels=np.array([0, 1])
+    data = clip_table(
+        Domain(feature_bound=1.0, classes=[0, 1]), sp.csr_array(X), y, labels=np.array([0, 1])
     )
     return data, Problem(
         loss=Logistic(), radius=10.0, n_iter=8, kappa=0.16, slope_bound=1.0, resolution=2**8,

@@ -30,6 +30,7 @@ from dpsparse.published.khanna_lu_raff_2023_screening import (
     strong_convexity,
 )
 from dpsparse.random import make_generator
+from dpsparse.rows import Rows
 from lab.engine import read_rows
 from lab.methods import promise
 from lab.papers.chapter import AFTER_THE_FACT, AS_PRINTED, chapters
@@ -150,9 +151,9 @@ def published(X, y, loss_name, radius, n_iter, seed, *, target=None, **options):
     bounds = {"target_bound": radius if target is None else target, "classes": [0, 1]}
     domain = Domain(feature_bound=1.0, n_samples=len(y), **bounds)
     if loss_name == "squared":
-        rows = domain.clip(X, y)
+        rows = Rows.clip(X, y, domain).table()
     else:
-        rows = domain.clip(X, (y > 0).astype(int), labels=np.array([0, 1]))
+        rows = Rows.clip(X, (y > 0).astype(int), domain, labels=np.array([0, 1])).table()
     settings = {"vertex_scale": 0.0, "rule": None, "screen_scale": 0.0, "screen_steps": ()}
     return published_iterates(
         rows.X, rows.y, loss, make_generator(seed), radius=radius, n_iter=n_iter, n_samples=1,
