@@ -99,26 +99,20 @@ def two_sided_geometric(rng: Generator, scale: float | Fraction) -> int:
         return 0
     t, s = Fraction(scale).as_integer_ratio()
     while True:
-        u = _below(rng, t)
+        u = integer_below(rng, t)
         if not _bernoulli_exp(rng, u, t):
             continue
         v = 0
         while _bernoulli_exp(rng, 1, 1):
             v += 1
         y = (u + t * v) // s
-        negative = _below(rng, 2) == 1
+        negative = integer_below(rng, 2) == 1
         if not (negative and y == 0):  # zero must not be counted twice
             return -y if negative else y
 
 
 def integer_below(rng: Generator, bound: int) -> int:
-    """A uniform integer in [0, bound), exactly, for a bound of any length."""
-    if not (is_whole(bound) and bound >= 1):
-        raise ParameterError(f"bound must be a positive whole number, got {safe_repr(bound)}.")
-    return _below(rng, int(bound))
-
-
-def _below(rng: Generator, bound: int) -> int:
+    """A uniform integer in [0, bound), exactly, for a positive bound of any length."""
     bits = (bound - 1).bit_length()
     n_bytes = (bits + 7) // 8
     while True:
@@ -138,7 +132,7 @@ def _bernoulli_exp(rng: Generator, p: int, q: int) -> bool:
     so its length is even with probability 1 - p/q + (p/q)^2/2! - ... = exp(-p/q).
     """
     k = 1
-    while _below(rng, k * q) < p:
+    while integer_below(rng, k * q) < p:
         k += 1
     return k % 2 == 1
 

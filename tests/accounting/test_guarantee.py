@@ -49,7 +49,7 @@ def test_the_text_names_everything_an_officer_asks():
         "factor e^epsilon = 2.72",
         "1e-6",
         "select",
-        "Exponential",
+        "exponential mechanism",
         "trusted curator",
         "ideal real arithmetic",
         "cryptographic stream",

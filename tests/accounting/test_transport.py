@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from dpsparse.accounting import Gaussian, ObjectivePerturbation, Repeated, epsilon, transport
+from dpsparse.accounting import Gaussian, ObjectivePerturbation, Repeated, epsilon, objective
 from dpsparse.accounting.adaptive import gaussian_profile
 from dpsparse.accounting.dominance import gaussian_parameter
-from dpsparse.accounting.transport import transport_profile
+from dpsparse.accounting.objective import transport_profile
 
 W = np.linspace(-9.0, 9.0, 3601)
 STEP = W[1] - W[0]
@@ -102,7 +102,7 @@ def test_finer_grids_only_lower_the_bound(loss, monkeypatch):
     epsilons = 0.177 * np.array([0.0, 0.5, 1.0, 2.0])
     values = []
     for work in (3e4, 3e5, 1e6):
-        monkeypatch.setattr(transport, "_WORK", work)
+        monkeypatch.setattr(objective, "_WORK", work)
         values.append(transport_profile(0.177, 0.25, loss, epsilons))
     assert np.all(np.diff(values, axis=0) <= 1e-12)
     assert np.all(values[1] <= 1.05 * values[2] + 1e-3 * values[2][0])

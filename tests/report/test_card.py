@@ -12,7 +12,6 @@ from scipy.stats import norm
 
 from dpsparse import Domain, DPGradientClassifier, Ledger
 from dpsparse.accounting import Exponential, Gaussian, NonPrivate, Repeated, Sequence
-from dpsparse.accounting.html import describe
 from dpsparse.datasets import make_sparse_classification
 from dpsparse.report import privacy_card
 
@@ -83,7 +82,7 @@ def test_a_private_model():
         "factor of at most 2.72",
         "73.2 % certain",
         "n_samples=400 is public",
-        describe(model.plan_.phases[-1].event),
+        str(model.plan_.phases[-1].event),
         "30 of 120 weights are not zero",
         "patients-2026",
         "reserved, counts as spent",
@@ -152,10 +151,10 @@ def test_many_classes_and_constant_models():
 
 
 def test_events_in_words():
-    assert describe(Repeated(Gaussian(2.0, 1.0), 3)) == "3 x Gaussian, scale 2, sensitivity 1"
+    assert str(Repeated(Gaussian(2.0, 1.0), 3)) == "3 x Gaussian, scale 2, sensitivity 1"
     both = Sequence((Exponential(0.5), NonPrivate()))
-    assert describe(both) == "exponential mechanism, eta 0.5; then no privacy at all"
-    assert describe(Sequence(())) == "nothing"
+    assert str(both) == "exponential mechanism, eta 0.5; then no privacy at all"
+    assert str(Sequence(())) == "nothing"
 
 
 def test_notebook_views():

@@ -161,28 +161,12 @@ class Priced(Protocol):
 
 @dataclass(frozen=True)
 class _Line:
-    """`make` gives the event for the parameter of the line."""
+    """`phases` gives what the line pays for, from the parameter of the line."""
 
     name: str
     share: float | None
-    make: Callable[[float], Event]
-    note: str
-
-    def phases(self, parameter: float) -> tuple[Phase, ...]:
-        event = NonPrivate() if math.isinf(parameter) else self.make(parameter)
-        return (Phase(self.name, event, self.note),)
-
-
-@dataclass(frozen=True)
-class _Nested:
-    """`make` gives the plan of a run inside this one for the parameter of its line."""
-
-    name: str
-    share: float | None
-    make: Callable[[float], Priced]
-
-    def phases(self, parameter: float) -> tuple[Phase, ...]:
-        return self.make(parameter).phases
+    phases: Callable[[float], tuple[Phase, ...]]
+    nested: bool = False
 
 
 @dataclass
@@ -211,7 +195,7 @@ class Budget:
 
     epsilon: float
     delta: float
-    _lines: list[_Line | _Nested] = field(default_factory=list, init=False, repr=False)
+    _lines: list[_Line] = field(default_factory=list, init=False, repr=False)
     _fixed: list[Phase] = field(default_factory=list, init=False, repr=False)
     _found: tuple[int, float] | None = field(default=None, init=False, repr=False)
 
@@ -241,15 +225,21 @@ class Budget:
     ) -> None:
         """`times` runs of any mechanism; `make(mu)` is an event that costs about a Gaussian of parameter mu."""
 
-        def repeated(mu: float) -> Event:
+        def phases(mu: float) -> tuple[Phase, ...]:
+            if math.isinf(mu):
+                return (Phase(name, NonPrivate(), note),)
             once = make(mu / math.sqrt(times))
-            return once if times == 1 else Repeated(once, times)
+            return (Phase(name, once if times == 1 else Repeated(once, times), note),)
 
-        self._lines.append(_Line(name, share, repeated, note))
+        self._lines.append(_Line(name, share, phases))
 
     def nested(self, name: str, share: float | None, make: Callable[[float], Priced]) -> None:
         """A run inside this one; `make(epsilon)` is its plan at that price."""
-        self._lines.append(_Nested(name, share, lambda mu: make(gaussian_epsilon(mu, self.delta))))
+
+        def phases(mu: float) -> tuple[Phase, ...]:
+            return make(gaussian_epsilon(mu, self.delta)).phases
+
+        self._lines.append(_Line(name, share, phases, nested=True))
 
     def fixed(self, name: str, event: Event, note: str = "") -> None:
         """An event whose price the user has set; the other lines share what it leaves."""
@@ -281,7 +271,7 @@ class Budget:
         if math.isinf(self.epsilon):
             return math.inf
         if self._found is None or self._found[0] != len(self._lines) + len(self._fixed):
-            if any(isinstance(line, _Nested) for line in self._lines):
+            if any(line.nested for line in self._lines):
                 found = _search(self._event_at, self.epsilon, self.delta, _CLOSE_NESTED)
             else:
                 found = calibrate(self._event_at, self.epsilon, self.delta)

@@ -166,7 +166,7 @@ def _pure_to_delta(pure: float, epsilon: float) -> float:
 
 
 def _is_gaussian(counts: Counts) -> bool:
-    return all(isinstance(event, (ev.Gaussian, ev.RoundedGaussian)) for event in counts)
+    return all(isinstance(event, ev.Gaussian) for event in counts)
 
 
 def gaussian_log_delta(mu: float, epsilon: float) -> float:
@@ -212,7 +212,7 @@ def loss_spread(counts: Counts) -> float:
     square = 0.0
     for leaf, count in counts.items():
         size = loss_bound(leaf)
-        if isinstance(leaf, (ev.Gaussian, ev.RoundedGaussian)):
+        if isinstance(leaf, ev.Gaussian):
             one = leaf.sensitivity / leaf.scale
         elif isinstance(leaf, ev.ObjectivePerturbation):
             one = leaf.mu * (2.0 if leaf.replace_one else 1.0) + math.log1p(leaf.flatness) / 5.0

@@ -33,12 +33,10 @@ from dpsparse.accounting.events import (
     Exponential,
     Gaussian,
     ObjectivePerturbation,
-    RoundedGaussian,
     leaves,
     loss_bound,
 )
-from dpsparse.accounting.objective import delta_profile
-from dpsparse.accounting.transport import transport_profile
+from dpsparse.accounting.objective import delta_profile, transport_profile
 
 Array = np.ndarray[Any, np.dtype[np.float64]]
 
@@ -93,7 +91,7 @@ def total_square(counts: Counts) -> tuple[float, float]:
 
 def leaf_parameter(leaf: Event, count: int) -> tuple[float, float]:
     """(mu, slack) of `count` adaptive uses of one elementary event."""
-    if isinstance(leaf, (Gaussian, RoundedGaussian)):
+    if isinstance(leaf, Gaussian):
         return leaf.sensitivity / leaf.scale * math.sqrt(count), 0.0
     if isinstance(leaf, ObjectivePerturbation):
         mu, slack = perturbation_mu(leaf)

@@ -38,15 +38,24 @@ class Event:
     proof: ClassVar[str] = ""
 
     def __str__(self) -> str:
-        """As people read it, six digits a number; `repr` has them all."""
-        shown = (f"{field.name}={_short(getattr(self, field.name))}" for field in fields(self))
-        return f"{type(self).__name__}({', '.join(shown)})"
+        """As people read it, such as "Gaussian, scale 32.7, sensitivity 1.41"; `repr` has all digits."""
+        words = [_WORDS.get(type(self).__name__, type(self).__name__)]
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if isinstance(value, (int, float)):
+                whole = isinstance(value, int)
+                words.append(
+                    f"{field.name} {value:,}" if whole else f"{field.name} {show_number(value, 4)}"
+                )
+        return ", ".join(words)
 
 
-def _short(value: Any) -> str:
-    if isinstance(value, tuple):
-        return f"({', '.join(map(_short, value))}{',' * (len(value) == 1)})"
-    return show_number(value) if isinstance(value, float) else str(value)
+_WORDS = {
+    "NonPrivate": "no privacy at all",
+    "Exponential": "exponential mechanism",
+    "RoundedGaussian": "Gaussian on a grid",
+    "ThresholdedGaussian": "Gaussian on a grid, names above a threshold",
+}
 
 
 class _Positive:
@@ -119,7 +128,7 @@ class Gaussian(_Positive, Event):
 
 
 @dataclass(frozen=True)
-class RoundedGaussian(Event):
+class RoundedGaussian(Gaussian):
     """Gaussian noise rounded to a grid, on `size` values of the grid.
 
     It costs what Gaussian noise costs, because rounding is post-processing, plus the sampler's distance from that law
@@ -143,12 +152,7 @@ class RoundedGaussian(Event):
 
     proof: ClassVar[str] = "docs/proofs/rounded_gaussian.md"
 
-    scale: float
-    sensitivity: float = 1.0
     size: int = 1
-
-    def __post_init__(self) -> None:
-        _require_positive(self, "scale", "sensitivity", "size")
 
     @property
     def slack(self) -> float:
@@ -188,7 +192,6 @@ class ThresholdedGaussian(RoundedGaussian):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        _require_positive(self, "leak")
         if not self.leak < 0.5:
             raise ParameterError(
                 f"ThresholdedGaussian.leak must be below one half, got {safe_repr(self.leak)}."
@@ -352,6 +355,9 @@ class Repeated(Event):
             raise ParameterError(f"Repeated.count must be a whole number, got {safe_repr(count)}.")
         object.__setattr__(self, "count", int(self.count))
 
+    def __str__(self) -> str:
+        return f"{self.count} x {self.event}"
+
 
 @dataclass(frozen=True)
 class Sequence(Event):
@@ -378,6 +384,9 @@ class Sequence(Event):
         for event in self.events:
             if not isinstance(event, Event):
                 raise UnknownEventError(f"Sequence holds {event!r}, which is not an event.")
+
+    def __str__(self) -> str:
+        return "; then ".join(map(str, self.events)) or "nothing"
 
 
 Counts = dict[Event, int]  # elementary events with their multiplicity

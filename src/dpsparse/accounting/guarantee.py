@@ -16,7 +16,7 @@ from dpsparse.accounting import events as ev
 from dpsparse.accounting.conversion import best_bound
 from dpsparse.accounting.conversion import epsilon as event_epsilon
 from dpsparse.accounting.events import Event, RoundedGaussian, Sequence, leaves
-from dpsparse.accounting.html import guarantee_html, likelihood_factor
+from dpsparse.accounting.html import guarantee_html, likelihood_factor, show
 from dpsparse.exceptions import CalibrationError, ParameterError
 
 ADJACENCIES = {"add-remove": "add/remove one row", "replace-one": "replace one row"}
@@ -183,50 +183,39 @@ class Guarantee:
             lines.append(
                 "Treat the result as if it contained the data: epsilon is infinite, not that of the parameters."
             )
-        lines += [f"  caution     {text}" for text in self.cautions]
-        lines.append(f"  covers      {self.covers}")
-        lines += [f"  step        {name}: {event}" for name, event in self.events]
-        lines += [f"  assumes     {text}" for text in self.assumptions]
-        lines.append(f"  trust       {TRUST_MODEL}")
-        lines.append(f"  randomness  {self.randomness}")
-        lines.append(f"  calibration {self.calibration}")
-        if self.source:
-            lines.append(f"  proof       {self.source}")
-        return "\n".join(lines)
+        return "\n".join([*lines, *(f"  {name:<11} {text}" for name, text in self._facts())])
+
+    def _facts(self) -> list[tuple[str, str]]:
+        """What stands below the headline, in words."""
+        return [
+            *(("caution", text) for text in self.cautions),
+            ("covers", self.covers),
+            *(("step", f"{name}: {event}") for name, event in self.events),
+            *(("assumes", text) for text in self.assumptions),
+            ("trust", TRUST_MODEL),
+            ("randomness", self.randomness),
+            ("calibration", self.calibration),
+            ("proof", self.source or "none"),
+        ]
 
     def _repr_html_(self) -> str:
-        rows: list[tuple[str, Any]] = [
+        facts = [
             ("epsilon", rounded_up(self.epsilon)),
             ("delta", rounded_up(self.delta)),
+            ("neighbours", self.neighbours),
+            ("unit", self.unit),
+            *self._facts(),
         ]
-        rows += [("caution", text) for text in self.cautions]
-        rows += [("covers", self.covers), ("neighbours", self.neighbours), ("unit", self.unit)]
-        rows += [(f"step: {name}", event) for name, event in self.events]
-        rows += [("assumes", text) for text in self.assumptions]
-        rows += [("randomness", self.randomness), ("proof", self.source or "none")]
-        return guarantee_html(self.headline, self.proven, rows, caution=bool(self.cautions))
+        return guarantee_html(self.headline, self.proven, facts, caution=bool(self.cautions))
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON types; `from_dict` gives back the same guarantee bit for bit.
 
         `summary` tells the same in words, for a reader of the file; it is derived.
         """
-        record = {
-            "format": 1,
-            "epsilon": self.epsilon,
-            "delta": self.delta,
-            "adjacency": self.adjacency,
-            "unit": self.unit,
-            "proven": self.proven,
-            "events": [{"name": name, "event": ev.to_dict(event)} for name, event in self.events],
-            "assumptions": self.assumptions,
-            "source": self.source,
-            "calibration": self.calibration,
-            "randomness": self.randomness,
-            "n_units": self.n_units,
-            "table": self.table,
-            "summary": self._summary(),
-        }
+        record = {"format": 1, **{field.name: getattr(self, field.name) for field in fields(self)}}
+        record["events"] = [{"name": name, "event": ev.to_dict(e)} for name, e in self.events]
+        record["summary"] = self._summary()
         return dict(plain(record))
 
     @classmethod
@@ -405,24 +394,22 @@ class Plan(Generic[Settings]):
         """The price alone: what a model keeps whose settings hold more than its file may."""
         return replace(self, settings=None)  # type: ignore[return-value, arg-type]
 
-    def _repr_html_(self) -> str:
-        rows: list[tuple[str, object]] = [
-            (f"step: {phase.name}", phase.event) for phase in self.phases
-        ]
-        headline = f"{self.method}, not fitted yet: {self.guarantee.headline}"
+    def _facts(self) -> list[tuple[str, object]]:
+        """What stands below the headline."""
         g = self.guarantee
-        told = [("caution", text) for text in g.cautions]
-        facts = [*told, *rows, *self.parameters.items()]
-        return guarantee_html(headline, g.proven, facts, caution=bool(told))
+        accounting = [("accounting", f"{self.accounting} bound")] if g.proven else []
+        return [
+            *(("caution", text) for text in g.cautions),
+            *((phase.name, f"{phase.event}  {phase.note}".rstrip()) for phase in self.phases),
+            *accounting,
+            *self.parameters.items(),
+        ]
+
+    def _repr_html_(self) -> str:
+        g = self.guarantee
+        headline = f"{self.method}, not fitted yet: {g.headline}"
+        return guarantee_html(headline, g.proven, self._facts(), caution=bool(g.cautions))
 
     def __str__(self) -> str:
-        lines = [f"{self.method}: {self.guarantee.headline}"]
-        lines += [f"  {'caution':<22} {text}" for text in self.guarantee.cautions]
-        lines += [
-            f"  {phase.name:<22} {phase.event}  {phase.note}".rstrip() for phase in self.phases
-        ]
-        if self.guarantee.proven:
-            lines.append(f"  {'accounting':<22} {self.accounting} bound")
-        for key, value in self.parameters.items():
-            lines.append(f"  {key:<22} {show_number(value) if isinstance(value, float) else value}")
-        return "\n".join(lines)
+        facts = [f"  {name:<22} {show(value)}" for name, value in self._facts()]
+        return "\n".join([f"{self.method}: {self.guarantee.headline}", *facts])

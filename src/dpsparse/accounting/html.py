@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import fields
 from html import escape
 from typing import Any
 
 from dpsparse._checks import show_number
-from dpsparse.accounting.events import Event, Repeated, Sequence
 
 # readable on light and dark backgrounds
 _GOOD, _AMBER, _BAD = "#1a7f4b", "#a86400", "#c4302b"
@@ -39,32 +37,5 @@ def likelihood_factor(epsilon: float) -> float:
 
 
 def show(value: Any) -> str:
-    """A number as people read it, an event in words, anything else as it prints."""
-    if isinstance(value, Event):
-        return describe(value)
+    """A number as people read it, anything else as it prints."""
     return show_number(value) if isinstance(value, float) else str(value)
-
-
-def describe(event: Event) -> str:
-    """An event in one line: "30 x Gaussian, scale 32.7, sensitivity 1.41"."""
-    if isinstance(event, Repeated):
-        return f"{event.count} x {describe(event.event)}"
-    if isinstance(event, Sequence):
-        return "; then ".join(describe(part) for part in event.events) or "nothing"
-    parts = [(field.name, getattr(event, field.name)) for field in fields(event)]
-    numbers = [
-        f"{name} {value:,}" if isinstance(value, int) else f"{name} {show_number(value, 4)}"
-        for name, value in parts
-        if isinstance(value, (int, float))
-    ]
-    return ", ".join([_words(type(event).__name__), *numbers])
-
-
-def _words(name: str) -> str:
-    known = {
-        "NonPrivate": "no privacy at all",
-        "Exponential": "exponential mechanism",
-        "RoundedGaussian": "Gaussian on a grid",
-        "ThresholdedGaussian": "Gaussian on a grid, names above a threshold",
-    }
-    return known.get(name, name)

@@ -56,7 +56,6 @@ def create(ledger: str, **terms: Any) -> None:
 @opt.json_option
 def show(ledger: str, dataset: str | None, as_json: bool) -> None:
     """What is spent, what is left, and every reservation in order."""
-    from dpsparse.accounting.html import describe
 
     record, lines = {}, []
     for account in _accounts(ledger, dataset):
@@ -66,7 +65,7 @@ def show(ledger: str, dataset: str | None, as_json: bool) -> None:
             "spent": account.spent(),
             "remaining": account.remaining(),
             "head": account.head,
-            "entries": [{**asdict(entry), "event": describe(entry.event)} for entry in entries],
+            "entries": [{**asdict(entry), "event": str(entry.event)} for entry in entries],
         }
         lines.append(budget_line(account))
         for e in entries:

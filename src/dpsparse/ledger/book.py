@@ -18,7 +18,6 @@ from dpsparse.accounting.events import (
     Event,
     Gaussian,
     NonPrivate,
-    RoundedGaussian,
     from_dict,
     leaves,
 )
@@ -68,6 +67,8 @@ class Book:
             entry: dict[str, Any] = parsed(body)
             if entry["kind"] == "reserve":
                 part = part_of(entry)
+                if part is not None and self.terms.adjacency != "add-remove":
+                    raise ValueError("partitions need add-remove")
                 if entry["proven"]:
                     event = from_dict(entry["event"])
                     one = Spending.of(self.terms, event, read_price(entry, event))
@@ -119,7 +120,7 @@ def read_price(entry: dict[str, Any], event: Event) -> Price:
     noise = sum(
         count * (leaf.sensitivity / leaf.scale) ** 2
         for leaf, count in leaves(event).items()
-        if isinstance(leaf, (Gaussian, RoundedGaussian))
+        if isinstance(leaf, Gaussian)
     )
     if price.square < noise * (1.0 - 1e-9):
         raise ValueError("the price is below that of the noise")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from dpsparse.exceptions import ParameterError
 
-__all__ = ["names", "path", "read"]
+__all__ = ["names", "read"]
 
 _HERE = Path(__file__).parent
 _CHECKOUT = Path(__file__).parents[3] / "docs" / "proofs"
@@ -32,31 +32,6 @@ def names() -> list[str]:
     return sorted(note.stem for note in _folder().glob("*.md") if note.stem != "index")
 
 
-def path(source: str) -> Path:
-    """The file of a note, by its name or by the `source` of a guarantee.
-
-    Parameters
-    ----------
-    source : str
-        ``"noisy_gradient"``, or ``model.privacy_.source``.
-
-    Returns
-    -------
-    Path
-        A Markdown file.
-
-    Examples
-    --------
-    >>> from dpsparse import proofs
-    >>> proofs.path("docs/proofs/noisy_gradient.md").name
-    'noisy_gradient.md'
-    """
-    name = source.split(",")[0].strip().rsplit("/", 1)[-1].removesuffix(".md")
-    if name not in names():
-        raise ParameterError(f"There is no proof note {name!r}; there are: {', '.join(names())}.")
-    return _folder() / f"{name}.md"
-
-
 def read(source: str) -> str:
     """The text of a note, by its name or by the `source` of a guarantee.
 
@@ -77,7 +52,10 @@ def read(source: str) -> str:
     >>> print(proofs.read(plan.source).splitlines()[0])
     # Private Frank-Wolfe on the L1 ball
     """
-    return path(source).read_text("utf-8")
+    name = source.split(",")[0].strip().rsplit("/", 1)[-1].removesuffix(".md")
+    if name not in names():
+        raise ParameterError(f"There is no proof note {name!r}; there are: {', '.join(names())}.")
+    return (_folder() / f"{name}.md").read_text("utf-8")
 
 
 def _folder() -> Path:

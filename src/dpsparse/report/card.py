@@ -18,7 +18,7 @@ from dpsparse._checks import rounded_up, show_number
 from dpsparse._html import page
 from dpsparse.accounting import Guarantee, epsilon
 from dpsparse.accounting.guarantee import ROW
-from dpsparse.accounting.html import describe, likelihood_factor
+from dpsparse.accounting.html import likelihood_factor
 from dpsparse.domain.file import plain_facts
 from dpsparse.exceptions import ParameterError
 from dpsparse.ledger import Ledger
@@ -146,7 +146,7 @@ def _proofs(source: str) -> list[tuple[str, str]]:
 def _steps(g: Guarantee) -> list[tuple[str, str, float]]:
     """Every release with its noise and what it would cost by itself."""
     delta = g.delta if 0.0 < g.delta < 1.0 else 1e-6
-    return [(name, describe(event), epsilon(event, delta)) for name, event in g.events]
+    return [(name, str(event), epsilon(event, delta)) for name, event in g.events]
 
 
 def _summary_rows(g: Guarantee) -> list[tuple[str, list[str]]]:

@@ -12,7 +12,6 @@ import dpsparse
 from dpsparse._checks import rounded_up, show_number
 from dpsparse.accounting import Guarantee
 from dpsparse.accounting.guarantee import NOT_PROTECTED, TRUST_MODEL
-from dpsparse.accounting.html import describe
 from dpsparse.domain.file import plain_facts
 from dpsparse.exceptions import ParameterError
 from dpsparse.ledger import Ledger
@@ -91,7 +90,7 @@ def _mechanisms(model: Any) -> str:
     behind = (
         f" on {model.n_features_in_:,} privately prepared columns" if inner is not model else ""
     )
-    steps = "; ".join(f"{name}: {describe(event)}" for name, event in g.events)
+    steps = "; ".join(f"{name}: {event}" for name, event in g.events)
     return (
         f"{type(inner).__name__}{behind}, dpsparse {dpsparse.__version__}. Mechanisms in order: {steps}. "
         "Floating point: a row's contribution is bounded as whole numbers, noise is drawn on a public grid, "
