@@ -25,6 +25,7 @@ from dpsparse.accounting import (
     epsilon,
 )
 from dpsparse.audit import law
+from dpsparse.audit.noise import noise_p_value
 from dpsparse.audit.recorded import RecordedReleases
 from dpsparse.audit.replay import compare_by_phase
 from dpsparse.exceptions import CalibrationError
@@ -162,13 +163,13 @@ def test_a_toy_that_takes_too_little_noise_is_refuted(adjacency, monkeypatch):
 
 def test_the_law_of_a_toy_is_tested_without_a_line_in_the_audit(monkeypatch):
     entries = recorded([0, 1, 1, 2], "add-remove", count=700)
-    assert law.noise_p_value(entries, NoisyCounts.kind) > 1e-3
+    assert noise_p_value(entries, NoisyCounts.kind) > 1e-3
     halved = NoisyCounts.draw
     monkeypatch.setattr(
         NoisyCounts, "draw", lambda self, q, rng: q + (halved(self, 0 * q, rng) * 0.7).astype(int)
     )
     entries = recorded([0, 1, 1, 2], "add-remove", count=700)
-    assert law.noise_p_value(entries, NoisyCounts.kind) < 1e-6
+    assert noise_p_value(entries, NoisyCounts.kind) < 1e-6
 
 
 def test_a_phase_pays_only_for_its_own_mechanism():

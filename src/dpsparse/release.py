@@ -10,7 +10,7 @@
     releases.admit(rows)                      the rows of this run; not a release
     releases.capped(rows)                     the same with at most m rows of every person, by secret draws
     releases.drawn(what, draw)                secret numbers that depend on no row
-    releases.under(plan, name, part)          the releases of a fit inside a search, which has a plan of its own
+    releases.under(plan, name)                the releases of a fit inside a search, which has a plan of its own
 
 A plan's phase says what may be released and what it costs; scale and sensitivity are taken from it, so
 what is charged is what is drawn. A phase of Gaussian events has a budget mu^2 = sum (sensitivity/scale)^2;

@@ -14,7 +14,7 @@ from dpsparse import Domain
 from dpsparse.accounting import Exponential, Gaussian, calibrate
 from dpsparse.audit import blackbox
 from dpsparse.audit.neighbours import add_row
-from dpsparse.audit.replay import Subject
+from dpsparse.audit.subject import Subject
 from dpsparse.methods import DPGradientClassifier, DPLassoClassifier
 from dpsparse.random import make_generator
 from lab.papers.one_run import one_run_epsilon, one_run_p_value
@@ -150,8 +150,8 @@ def one_run(
 
     The number of guesses is public and fixed in advance: the most telling eighth on either side.
     """
-    released = subject.run(canaries.X, canaries.y, make_generator(seed))
-    weight = released["coef"].reshape(-1, subject.n_features)[0][canaries.owned] * canaries.sign
+    model = subject.run(canaries.X, canaries.y, make_generator(seed))
+    weight = np.atleast_2d(model.coef_)[0][canaries.owned] * canaries.sign
     order = np.argsort(weight, kind="stable")
     k = max(1, len(order) // 8)
     right = int(np.sum(~canaries.entered[order[:k]]) + np.sum(canaries.entered[order[-k:]]))

@@ -7,8 +7,9 @@ from audit_cases import CASES, build, cases
 from dpsparse import Domain
 from dpsparse import methods as estimators
 from dpsparse.audit.neighbours import boundary_rows
-from dpsparse.audit.replay import Subject, boundary_findings, check, declared_costs, worst_of
+from dpsparse.audit.replay import boundary_findings, check, declared_costs, worst_of
 from dpsparse.audit.same import differences
+from dpsparse.audit.subject import Subject
 from dpsparse.audit.verdict import audit, first_complaint
 from dpsparse.rows import Rows
 from dpsparse.rows.parts import InMemory

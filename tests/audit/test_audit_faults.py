@@ -573,6 +573,35 @@ def the_guarantee_names_the_number_of_rows(patch):
 
 
 @fault("DPGradientClassifier", **GRADIENT)
+def a_second_run_that_the_guarantee_leaves_out(patch):
+    """Two runs, each within its plan; what is published is their mean, with the guarantee of one."""
+    from dpsparse.methods.base import BaseDPLinearModel
+
+    original = BaseDPLinearModel._fit
+
+    def fit(self, *facts):
+        first = original(self, *facts).coef_
+        self.coef_ = (first + original(self, *facts).coef_) / 2.0
+        return self
+
+    patch.setattr(BaseDPLinearModel, "_fit", fit)
+
+
+@fault("DPGradientClassifier", **GRADIENT)
+def a_guarantee_of_half_the_epsilon(patch):
+    from dpsparse.methods.base import BaseDPLinearModel
+
+    original = BaseDPLinearModel._fit
+
+    def fit(self, *facts):
+        original(self, *facts)
+        self.privacy_ = type(self)(self.domain, epsilon=0.5, n_iter=4).plan(7).guarantee
+        return self
+
+    patch.setattr(BaseDPLinearModel, "_fit", fit)
+
+
+@fault("DPGradientClassifier", **GRADIENT)
 def a_warning_counts_rows(patch):
     def leak(self, y):
         warnings.warn(f"only {len(y)} rows", UserWarning, stacklevel=2)

@@ -8,9 +8,9 @@ from scipy import stats
 
 from dpsparse import Domain
 from dpsparse.accounting import Exponential, Gaussian, calibrate, delta
-from dpsparse.audit import law
+from dpsparse.audit import law, noise
 from dpsparse.audit.neighbours import add_row
-from dpsparse.audit.replay import Subject
+from dpsparse.audit.subject import Subject
 from dpsparse.mechanisms import Release
 from dpsparse.mechanisms.picks import noisy_max_log_probability, ranking
 from dpsparse.methods import DPGradientClassifier, DPLassoClassifier
@@ -43,10 +43,6 @@ def refutes(losses, event):
     return bool((law.delta_below(losses, GRID) > [delta(event, e) for e in GRID]).any())
 
 
-def privacy_losses(subject, pair, n_runs):
-    return np.array([law.privacy_loss(*both) for both in law.run_both(subject, pair, n_runs, 0)])
-
-
 def test_gaussian_losses_have_their_law():
     """Loss ~ N(mu^2/2, mu^2); false alarm rate 1e-4."""
     losses = gaussian_losses(2.0, 4000, seed=1)
@@ -77,8 +73,8 @@ def test_selection_strength_is_half_the_claim():
     rng = make_generator(6)
     here, there = np.array([0.0, 1.0]), np.array([0.0, 1.0 - eta])
     losses = []
-    for noise in rng.gumbel(size=(4000, 2)):
-        pick = [int(np.argmax(there + noise))]
+    for gumbel in rng.gumbel(size=(4000, 2)):
+        pick = [int(np.argmax(there + gumbel))]
         losses.append(law.loss(picks_entry(there, pick), picks_entry(here, pick)))
     reached = law.epsilon_below(np.array(losses), 1e-2)
     assert 0.5 <= reached <= 1.0
@@ -91,13 +87,13 @@ def test_whole_estimators_reach_half_the_claim():
     gradient = DPGradientClassifier(domain, delta=1e-2, n_iter=1)
     X, y = np.zeros((1000, 2)), np.zeros(1000, int)  # a row of the other class has slope 1
     pair = add_row(X, y, np.array([1.0, 0.0]), 1, "owner")
-    losses = privacy_losses(Subject(gradient, 2), pair, 1000)
+    losses = law.privacy_losses(Subject(gradient, 2), pair, 1000)
     assert 0.5 <= law.epsilon_below(losses, 1e-2) <= 1.0
     lasso = DPLassoClassifier(
         Domain(classes=(0, 1), n_samples=3), delta=1e-2, n_iter=1, radius=0.01, fit_intercept=False
     )
     pair = add_row(np.ones((3, 1)), np.array([1, 1, 0]), np.ones(1), 0, "against two").swapped()
-    losses = privacy_losses(Subject(lasso, 1), pair, 1000)
+    losses = law.privacy_losses(Subject(lasso, 1), pair, 1000)
     assert 0.5 <= law.epsilon_below(losses, 1e-2) <= 1.0
 
 
@@ -142,23 +138,23 @@ def test_laplace_noisy_max_probability():
 
 def test_noise_tests_accept_right_and_reject_slightly_wrong_noise():
     """Level 1e-6 for acceptance; 10 % of a Gaussian scale is seen in 4,000 draws."""
-    noise = make_generator(10).normal(0.0, 3.0, 4000)
-    assert law.noise_p_value([gaussian_entry(3.0, np.zeros(4000), noise)], "gaussian") > 1e-6
-    assert law.noise_p_value([gaussian_entry(3.3, np.zeros(4000), noise)], "gaussian") < 1e-6
+    drawn = make_generator(10).normal(0.0, 3.0, 4000)
+    assert noise.noise_p_value([gaussian_entry(3.0, np.zeros(4000), drawn)], "gaussian") > 1e-6
+    assert noise.noise_p_value([gaussian_entry(3.3, np.zeros(4000), drawn)], "gaussian") < 1e-6
 
 
 def test_noise_test_of_counts_sees_the_sign():
     """Level 1e-6; 60 counts of which none is lowered have probability 2^-40 and less."""
     rng = make_generator(11)
-    noise = np.array([two_sided_geometric(rng, 3.0) for _ in range(60)])
+    drawn = np.array([two_sided_geometric(rng, 3.0) for _ in range(60)])
 
-    def p_value(noise):
+    def p_value(drawn):
         none = np.zeros(1, np.int64)
-        entries = [Release("count", "geometric", none, none + k, 1.0 / 3.0) for k in noise]
-        return law.noise_p_value(entries, "geometric")
+        entries = [Release("count", "geometric", none, none + k, 1.0 / 3.0) for k in drawn]
+        return noise.noise_p_value(entries, "geometric")
 
-    assert p_value(noise) > 1e-6
-    assert p_value(np.abs(noise)) < 1e-6
+    assert p_value(drawn) > 1e-6
+    assert p_value(np.abs(drawn)) < 1e-6
 
 
 def test_selection_test_sees_temperature_and_exact_signs():
@@ -175,7 +171,7 @@ def test_selection_test_sees_temperature_and_exact_signs():
             else:
                 pick = int(np.argmax(factor * keys + rng.gumbel(size=12)))
             entries.append(picks_entry(keys, [pick]))
-        return law.selection_p_value(entries)
+        return noise.selection_p_value(entries)
 
     assert picks(1.0) > 1e-6
     assert picks(4.0) < 1e-6
@@ -187,8 +183,8 @@ def test_rare_picks_must_occur():
     rng = make_generator(13)
     keys = np.append(0.0, np.full(99, -5.0))
     drawn = [int(np.argmax(keys + rng.gumbel(size=100))) for _ in range(400)]
-    assert law.rare_p_value([picks_entry(keys, [pick]) for pick in drawn]) > 1e-6
-    assert law.rare_p_value([picks_entry(keys, [0])] * 400) < 1e-6
+    assert noise.rare_p_value([picks_entry(keys, [pick]) for pick in drawn]) > 1e-6
+    assert noise.rare_p_value([picks_entry(keys, [0])] * 400) < 1e-6
 
 
 @pytest.mark.heavy
@@ -199,7 +195,7 @@ def test_losses_of_a_whole_fit_respect_the_plan(fit_intercept):
     lasso = DPLassoClassifier(domain, delta=1e-2, n_iter=3, radius=0.5, fit_intercept=fit_intercept)
     subject = Subject(lasso, 2)
     pair = add_row(np.ones((4, 2)), np.array([1, 1, 1, 0]), np.ones(2), 0, "row")
-    losses = privacy_losses(subject, pair, 100)
+    losses = law.privacy_losses(subject, pair, 100)
     assert not refutes(losses, subject.plan.event)
     if not fit_intercept:  # Gaussian class counts have losses without a bound
         assert losses.max() <= 3 * subject.plan.phases[0].event.event.eta

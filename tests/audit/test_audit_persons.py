@@ -14,7 +14,8 @@ from dpsparse import (
     DPLassoClassifier,
 )
 from dpsparse.audit.neighbours import MANY, SHAPES, add_row, of_persons, pairs, replace_row
-from dpsparse.audit.replay import Subject, boundary_findings, check, worst_of
+from dpsparse.audit.replay import boundary_findings, check, worst_of
+from dpsparse.audit.subject import Subject
 from dpsparse.audit.verdict import audit
 from dpsparse.random import make_generator
 from dpsparse.release import Releases
@@ -57,9 +58,8 @@ def test_unequal_numbers_of_rows_under_replace_one():
     for number in range(len(SHAPES) ** 2):
         person = of_persons(pair, domain, number)
         assert len(np.unique(person.groups)) == len(np.unique(person.groups2)) == 3
-        np.testing.assert_array_equal(person.origin, np.arange(3))
     added = of_persons(add_row(np.eye(4), np.ones(4, int), np.ones(4), 0, "a row"), domain)
-    np.testing.assert_array_equal(added.origin, [0, 1, -1])
+    assert set(added.groups2) - set(added.groups) == {2}
 
 
 def test_every_estimator_is_audited_with_as_many_rows_as_it_has_a_proof_for():

@@ -4,10 +4,9 @@ import numpy as np
 import pytest
 
 from dpsparse import Domain
-from dpsparse.audit.blackbox import attack, publish
+from dpsparse.audit.blackbox import attack, black_box, publish
 from dpsparse.audit.neighbours import worst_pairs
-from dpsparse.audit.replay import Subject
-from dpsparse.audit.verdict import black_box
+from dpsparse.audit.subject import Subject
 from dpsparse.methods import (
     DPLassoClassifier,
     DPTransferClassifier,
@@ -69,7 +68,7 @@ def test_multinomial_selections_of_004_are_undercharged():
 
     def votes(X, y, seed):
         rng = make_generator(seed)
-        return np.array([[push @ subject.run(X, y, rng)["coef"].sum(axis=1)] for _ in range(120)])
+        return np.array([[push @ subject.run(X, y, rng).coef_.sum(axis=1)] for _ in range(120)])
 
     more = votes(np.vstack([X, np.ones(p)]), np.append(y, 2), 1)
     assert attack(votes(X, y, 0), more, model.delta).epsilon > 1.0

@@ -1,11 +1,10 @@
 """Whole searches replayed on neighbours, over estimators and over pipelines of raw tables; and faults put in, found.
 
-Both adjacencies, rows and persons. What is compared stands in audit/searches.py.
+Both adjacencies, rows and persons.
 """
 
 from dataclasses import replace
 
-import numpy as np
 import pytest
 
 from dpsparse import (
@@ -17,12 +16,12 @@ from dpsparse import (
     DPSearchCV,
     DPTwoStageClassifier,
 )
-from dpsparse.audit import check_search
-from dpsparse.audit.neighbours import SHAPES, pairs
+from dpsparse.audit.neighbours import SHAPES
+from dpsparse.audit.replay import check, check_subject
+from dpsparse.audit.subject import Subject
 from dpsparse.model_selection import design
 from dpsparse.model_selection.search import DPSearchCV as Search
 from dpsparse.preprocessing import DPTablePreparer
-from dpsparse.random import make_generator
 from dpsparse.rows import scores
 
 ADJACENCIES = ("add-remove", "replace-one")
@@ -40,6 +39,10 @@ def searched(kind, adjacency="add-remove", unit="row", model=None, candidates=No
     return DPSearchCV(model, candidates or CANDIDATES[kind], epsilon=3.0, **more)
 
 
+def replayed(search, n_features, n_rows=40, **how):
+    return check(search, n_features, n_rows=n_rows, n_climbs=0, every=1000, **how)
+
+
 # ---- nothing is found ----------------------------------------------------------------------------
 
 
@@ -47,7 +50,7 @@ def searched(kind, adjacency="add-remove", unit="row", model=None, candidates=No
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize("kind", CANDIDATES)
 def test_replay_of_a_search_finds_nothing(kind, adjacency, unit):
-    finding = check_search(searched(kind, adjacency, unit), 5, n_pairs=len(SHAPES), seed=1)
+    finding = replayed(searched(kind, adjacency, unit), 5, n_pairs=len(SHAPES), seed=1)
     assert finding.complaints == ()
     assert max(finding.reached.values()) > 0.99  # the pairs do move the queries
 
@@ -81,24 +84,14 @@ def test_replay_of_other_methods_finds_nothing(kind, adjacency):
     model, candidates = OTHERS[kind]
     model = type(model)(**model.get_params(deep=False) | {"adjacency": adjacency})
     search = searched("paid", model=model, candidates=candidates)
-    assert check_search(search, 5, n_pairs=6, n_rows=24).complaints == ()
+    assert replayed(search, 5, n_pairs=6, n_rows=24).complaints == ()
 
 
 # ---- raw tables ----------------------------------------------------------------------------------
 
 
-def raw(X):
-    """Columns of numbers (one of declared bounds) and of names with gaps (one hashed)."""
-    names = np.array([None, "south", "own"], object)[np.sign(X[:, 2]).astype(int)]
-    return {"age": 50.0 * X[:, 0], "income": np.exp(np.clip(X[:, 1], -30, 30)), "region": names,
-            "code": np.where(X[:, 3] > 0.5, "x", "y").astype(object)}  # fmt: skip
-
-
-def raw_pairs(adjacency, unit, n_pairs=7):
-    source = pairs(Domain(**BINARY, unit=unit), adjacency, 40, 4, make_generator(2))
-    for _ in range(n_pairs):
-        pair = next(source)
-        yield replace(pair, X=raw(pair.X), X2=raw(pair.X2))
+# Columns of numbers (one of declared bounds) and of names with gaps (one hashed).
+ROLES = {"age": "number", "income": (0.0, 100.0), "region": "category", "code": "hash"}
 
 
 def over_a_pipeline(kind, adjacency, unit, **more):
@@ -121,7 +114,7 @@ def _outward(point):
 @pytest.mark.parametrize("kind", CANDIDATES)
 def test_replay_of_a_search_over_a_pipeline_finds_nothing(kind, adjacency, unit):
     search = over_a_pipeline(kind, adjacency, unit)
-    finding = check_search(search, 4, raw_pairs(adjacency, unit))
+    finding = check_subject(Subject(search, 4, ROLES), n_rows=40, n_pairs=7, n_climbs=0)
     assert finding.complaints == ()
     for phase in ("table: kinds", "table: numbers scales", "table: categories categories"):
         assert finding.reached[phase] > 0.3, phase
@@ -130,8 +123,8 @@ def test_replay_of_a_search_over_a_pipeline_finds_nothing(kind, adjacency, unit)
 # ---- what is put in is found ---------------------------------------------------------------------
 
 
-def found(search, n_features=5, neighbours=None, n_pairs=30):
-    return " ".join(check_search(search, n_features, neighbours, n_pairs=n_pairs).complaints)
+def found(search, n_pairs=30):
+    return " ".join(replayed(search, 5, n_pairs=n_pairs).complaints)
 
 
 def test_a_second_fit_of_the_same_candidate_is_found(monkeypatch):
@@ -142,7 +135,7 @@ def test_a_second_fit_of_the_same_candidate_is_found(monkeypatch):
         return run(self, rows, releases)
 
     monkeypatch.setattr(design.Search, "run", again)
-    assert "more than the search charges" in found(searched("paid"))
+    assert "more than the whole charges" in found(searched("paid"))
 
 
 @pytest.mark.parametrize("pipeline", [False, True])
@@ -158,9 +151,10 @@ def test_a_choice_sharper_than_its_price_is_found(monkeypatch, pipeline):
     monkeypatch.setattr(design.Search, "_choose", sharper)
     if pipeline:
         search = over_a_pipeline("free", "add-remove", "row")
-        assert "more than the search charges" in found(search, 4, raw_pairs("add-remove", "row", 2))
+        finding = check_subject(Subject(search, 4, ROLES), n_rows=40, n_pairs=2, n_climbs=0)
+        assert "more than the whole charges" in finding.first_complaint
     else:
-        assert "more than the search charges" in found(searched("free"))
+        assert "more than the whole charges" in found(searched("free"))
 
 
 @pytest.mark.parametrize("kind", CANDIDATES)

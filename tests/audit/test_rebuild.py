@@ -18,7 +18,7 @@ import dpsparse.preprocessing.categories
 from audit.runs import all_runs
 from dpsparse import DPFeatureTest, DPSearchCV
 from dpsparse.audit import rebuild
-from dpsparse.audit.transcript import TranscribedReleases
+from dpsparse.audit.recorded import RecordedReleases
 from dpsparse.methods.base import BaseDPLinearModel
 from dpsparse.release import Releases
 from dpsparse.rows import Rows
@@ -61,9 +61,9 @@ def test_every_way_out_is_in_the_transcript():
     }  # of plan and lemmas alone
     through_the_door = {"gaussian", "geometric", "top_k", "count", "names", "release"}  # _release
     through_the_door |= {"vertices", "tilt"}  # _vertices, _tilted
-    own = {name for name in vars(TranscribedReleases) if name in public}
+    own = {name for name in vars(RecordedReleases) if name in public}
     assert public - prices - through_the_door == own
-    assert {"_release", "_vertices", "_tilted"} <= set(vars(TranscribedReleases))
+    assert {"_release", "_vertices", "_tilted"} <= set(vars(RecordedReleases))
 
 
 # ---- seeded leaks --------------------------------------------------------------------------------

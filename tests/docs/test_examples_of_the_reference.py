@@ -14,8 +14,7 @@ from notes import public_names
 
 # Records that other names return, audits that take minutes; errors speak for themselves.
 WITHOUT = {
-    "audit.Verdict", "audit.audit", "audit.check", "audit.check_pair", "audit.first_complaint",
-    "audit.Rebuilt", "audit.Subject",
+    "audit.Verdict", "audit.audit", "audit.Rebuilt",
     "evaluation.Report", "inference.Inference", "model_selection.Forecast", "io.Table",
     "accounting.Event", "preprocessing.TableLook",
 }  # fmt: skip

@@ -11,7 +11,7 @@ from scipy.special import expit, logit
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 
-from dpsparse.audit.law import noise_p_value
+from dpsparse.audit.noise import noise_p_value
 from dpsparse.domain import Domain
 from dpsparse.mechanisms import Release
 from dpsparse.methods import DPGradientClassifier, DPSparseClassifier

@@ -29,7 +29,8 @@ from dpsparse import (
     methods,
     save,
 )
-from dpsparse.audit.replay import Subject, boundary_findings, check, worst_of
+from dpsparse.audit.replay import boundary_findings, check, worst_of
+from dpsparse.audit.subject import Subject
 from dpsparse.audit.verdict import first_complaint
 from dpsparse.domain.clipping import TINY
 from dpsparse.exceptions import DomainError, ParameterError, SchemaError

@@ -19,11 +19,13 @@ from dpsparse import (
     DPScreenedLassoClassifier,
     DPScreenedLassoRegressor,
 )
-from dpsparse.accounting.events import Exponential, leaves
-from dpsparse.audit.law import rare_p_value, selection_p_value
-from dpsparse.audit.replay import Subject
+from dpsparse.accounting.events import Exponential
+from dpsparse.accounting.events import leaves
+from dpsparse.audit.noise import rare_p_value, selection_p_value
+from dpsparse.audit.subject import Subject
 from dpsparse.mechanisms import Release
 from dpsparse.methods.frank_wolfe.run import Steps
+from dpsparse.private_run import releases_made_by
 from dpsparse.random import make_generator
 from dpsparse.release import Releases
 from plain_frank_wolfe import scores_along
@@ -92,7 +94,8 @@ def picks_of_fits(model, source, n_runs, seed=0):
     (event,) = (e for e in leaves(subject.plan.event) if isinstance(e, Exponential))
     for _ in range(n_runs):
         seen = []
-        subject._fit(source, None, None, lambda plan, seen=seen: Watched(plan, rng, seen))
+        with releases_made_by(lambda plan, seen=seen: Watched(plan, rng, seen)):
+            model.fit(source)
         assert seen
         for steps, history in seen:
             done = 0 if steps.past is None else len(steps.past.signs)

@@ -10,7 +10,8 @@ import pyarrow as pa
 import pytest
 
 from dpsparse import Domain, DPGradientClassifier, DPLassoClassifier, DPPipeline, DPTablePreparer
-from dpsparse.audit.replay import Subject, check_pair
+from dpsparse.audit.replay import check_pair
+from dpsparse.audit.subject import Subject
 from dpsparse.exceptions import DomainError, ParameterError
 from dpsparse.preprocessing._tables import days, filled, kinds
 from dpsparse.rows.columns import RawRows

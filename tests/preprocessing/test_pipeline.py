@@ -19,7 +19,8 @@ from dpsparse import (
 )
 from dpsparse.accounting import epsilon as event_epsilon
 from dpsparse.audit.neighbours import Pair
-from dpsparse.audit.replay import Subject, check, check_pair
+from dpsparse.audit.replay import check, check_pair
+from dpsparse.audit.subject import Subject
 from dpsparse.exceptions import (
     BudgetError,
     BudgetWarning,
@@ -188,10 +189,10 @@ def pairs_of_tables(adjacency):
     for number, cells in enumerate(odd):
         if adjacency == "add-remove":
             X2 = {name: objects([*column, cells[name]]) for name, column in X.items()}
-            yield Pair(X, y, X2, np.append(y, 1), np.append(np.arange(60), -1), f"odd {number}")
+            yield Pair(X, y, X2, np.append(y, 1), f"odd {number}")
         else:
             X2 = {name: objects([cells[name], *list(column)[1:]]) for name, column in X.items()}
-            yield Pair(X, y, X2, np.append(1 - y[:1], y[1:]), np.arange(60), f"odd {number}")
+            yield Pair(X, y, X2, np.append(1 - y[:1], y[1:]), f"odd {number}")
 
 
 def persons_of_tables(adjacency):
@@ -203,11 +204,11 @@ def persons_of_tables(adjacency):
         more = {n: objects([*X[n], *(row[n] for row in rows)]) for n in X}
         y2, theirs = np.append(y, [1] * len(rows)), np.append(groups, [30] * len(rows))
         if adjacency == "add-remove":
-            yield Pair(X, y, more, y2, np.append(np.arange(30), -1), "person", groups, theirs)
+            yield Pair(X, y, more, y2, "person", groups, theirs)
         else:  # a person of other names in the place of the odd one
             other = {n: objects([*X[n], X[n][0] if n != "colour" else "other"]) for n in X}
             first = np.append(groups, 30)
-            yield Pair(other, np.append(y, 0), more, y2, np.arange(31), "person", first, theirs)
+            yield Pair(other, np.append(y, 0), more, y2, "person", first, theirs)
 
 
 def objects(cells):

@@ -20,7 +20,7 @@ from dpsparse import (
 from dpsparse.accounting import Gaussian, Pure, Repeated, epsilon
 from dpsparse.audit.blackbox import attack, publish
 from dpsparse.audit.neighbours import replace_row
-from dpsparse.audit.replay import Subject
+from dpsparse.audit.subject import Subject
 from dpsparse.mechanisms.picks import noisy_max_log_probability
 from dpsparse.published import (
     KhannaLuRaffLassoClassifier,
@@ -61,7 +61,7 @@ def exact_sign():
     refuted = {}
     for mode in ("published", "proven"):
         model = LASSO[mode](domain, epsilon=0.1, n_iter=4 * n, radius=10.0, adjacency=RP)
-        weights = Subject(model, n + shared).run(X, y, make_generator(2))["coef"][0][:n]
+        weights = Subject(model, n + shared).run(X, y, make_generator(2)).coef_.ravel()[:n]
         seen = weights != 0
         right = int(np.sum((weights[seen] > 0) == (y[seen] == 1)))
         # labels are random bits, and flipping one is a replaced row: the theorem of one run applies
@@ -78,7 +78,7 @@ def exact_sign():
         )  # fmt: skip
         subject, rng = Subject(model, X.shape[1]), make_generator(9)
         moved = [
-            np.array([[subject.run(*table, rng)["coef"][0][0] > 0.0] for _ in range(runs)], float)
+            np.array([[subject.run(*table, rng).coef_.flat[0] > 0.0] for _ in range(runs)], float)
             for table in tables
         ]
         refuted[mode] = attack(*moved, DELTA).epsilon
@@ -217,7 +217,7 @@ def undercharged_classes():
         subject, votes = Subject(model, p), []
         for seed, table in ((5, (X, y)), (6, (X2, y2))):
             rng = make_generator(seed)
-            sums = [push @ subject.run(*table, rng)["coef"].sum(axis=1) for _ in range(runs)]
+            sums = [push @ subject.run(*table, rng).coef_.sum(axis=1) for _ in range(runs)]
             votes.append(np.array(sums)[:, None])
         refuted[mode] = attack(*votes, DELTA).epsilon
     proven = epsilon(Repeated(Pure(cost), p), DELTA)

@@ -5,7 +5,7 @@ it exceeds a threshold. If the fit is (epsilon, delta)-DP then for every event S
 
     P_D'(S) <= e^epsilon P_D(S) + delta,   so   epsilon >= log((P_D'(S) - delta) / P_D(S)).
 
-Half of the runs choose the number and the threshold , the other half is counted, and
+Half of the runs choose the number and the threshold, the other half is counted, and
 Clopper-Pearson intervals make the bound hold with the stated confidence.
 """
 
@@ -18,7 +18,8 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from dpsparse.audit.replay import Subject
+from dpsparse.audit.neighbours import Pair
+from dpsparse.audit.subject import Subject
 from dpsparse.random import make_generator
 
 
@@ -34,8 +35,8 @@ def publish(
     rng = make_generator(seed)
     models = []
     for _ in range(n_runs):
-        released = subject.run(X, y, rng, groups)
-        models.append(np.append(released["coef"].ravel(), released["intercept"].ravel()))
+        model = subject.run(X, y, rng, groups)
+        models.append(np.append(np.ravel(model.coef_), model.intercept_))
     return np.array(models)
 
 
@@ -109,3 +110,24 @@ def _learn_direction(models: np.ndarray, models2: np.ndarray) -> np.ndarray:
     # Coordinates whose shift is noise only dilute the score.
     direction[np.abs(shift) < 2.0 * np.sqrt(spread / len(models))] = 0.0
     return np.asarray(direction if direction.any() else np.sign(shift))
+
+
+def black_box(
+    subject: Subject, n_runs: int, delta: float, confidence: float, seed: int
+) -> tuple[Attack, str]:
+    """The attack on the worst pair that a pilot of a tenth of the runs likes best."""
+
+    def publish_both(pair: Pair, n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+        return (
+            publish(subject, pair.X, pair.y, n, seed, pair.groups),
+            publish(subject, pair.X2, pair.y2, n, seed + 1, pair.groups2),
+        )
+
+    def promise(pair: Pair) -> float:
+        one, two = publish_both(pair, max(20, n_runs // 10), seed + 10)
+        shift = np.abs(one.mean(axis=0) - two.mean(axis=0))
+        spread = one.std(axis=0) + two.std(axis=0)
+        return float(np.divide(shift, spread, out=1e9 * shift, where=spread > 1e-9 * shift).max())
+
+    pair = max(subject.worst_pairs(), key=promise)
+    return attack(*publish_both(pair, n_runs, seed + 20), delta, confidence), pair.name

@@ -2,33 +2,16 @@
 
     estimator = "DPLassoClassifier"     # a name of dpsparse or of dpsparse.published, or DPFeatureTest
     n_features = 4                      # columns of the tables that are made up
-
     [domain]                            # as Domain(...)
-    classes = [0, 1]
-    n_samples = 50
-
     [parameters]                        # epsilon, delta, adjacency and hyper-parameters
-    epsilon = 1.0
-    delta = 0.01
-    n_iter = 5
 
-One further table makes a workflow of the estimator, two of them a search over a pipeline:
+Further tables make a workflow of the estimator (docs/how_we_test.md):
 
     [columns]                           # DPPipeline: roles of raw columns, as DPTablePreparer takes them
-    age = [0, 120]
-    region = "category"
-
     [search]                            # DPSearchCV(estimator, ...)
-    candidates = {n_nonzero = [1, 3]}
-
     [evaluate]                          # dp_evaluate(model, X, y, ...), the model fitted on other rows
-    epsilon = 1.0
-
     [infer]                             # dp_inference(X, y, ...)
-    support = [0, 2]
-
     [look]                              # dp_look(X, y, ...), also with [columns]
-    epsilon = 0.5
 
 No data is read: the audit makes up the worst tables of the domain.
 """
@@ -36,8 +19,9 @@ No data is read: the audit makes up the worst tables of the domain.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Set
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -49,12 +33,22 @@ from dpsparse._json import read_toml
 from dpsparse.exceptions import ParameterError
 
 if TYPE_CHECKING:
-    from dpsparse.audit.workflows import Workflow
+    from dpsparse.audit.subject import Subject
 
-TERMS = ("epsilon", "delta", "adjacency")
 WORKFLOWS = ("columns", "search", "evaluate", "infer", "look")
 # What a file cannot state: rows, accounts, seeds, and what other tables of the file state.
-OWN = {"X", "y", "model", "estimator", "groups", "ledger", "random_state", "domain", "adjacency"}
+OWN = {
+    "X",
+    "y",
+    "model",
+    "estimator",
+    "groups",
+    "ledger",
+    "random_state",
+    "verbose",
+    "domain",
+    "adjacency",
+}
 
 
 @dataclass(frozen=True)
@@ -92,23 +86,15 @@ class _Config:
             )
         return stated
 
-    def options(self, call: Any) -> dict[str, Any]:
+    def options(self, table: str, call: Any, too: Set[str] = frozenset()) -> dict[str, Any]:
         """The section of a call, by the names of its parameters."""
-        table = {
-            "dp_evaluate": "evaluate",
-            "dp_inference": "infer",
-            "dp_look": "look",
-            "DPSearchCV": "search",
-        }
-        parameters = inspect.signature(call).parameters
-        kept = [n for n, p in parameters.items() if n not in OWN and p.kind is not p.VAR_KEYWORD]
-        return self.section(table[call.__name__], kept)
+        names = inspect.signature(call).parameters
+        return self.section(table, [name for name in names if name in too or name not in OWN])
 
     def make_estimator(self) -> tuple[Any, int]:
         """The estimator, and the number of features of its tables."""
         from dpsparse import inference, methods, published
         from dpsparse.domain import Domain
-        from dpsparse.methods.base import BaseDPLinearModel, hyper_parameters
 
         name = self.tables.get("estimator")
         homes = {each: room for room in (methods, published) for each in room.__all__}
@@ -118,53 +104,60 @@ class _Config:
                 f"{self.path}: estimator must be one of {', '.join(homes)}, got {name!r}."
             )
         kind = getattr(homes[name], name)
-        if issubclass(kind, BaseDPLinearModel):
-            own = list(hyper_parameters(kind))
-        else:
-            own = sorted(set(kind().get_params(deep=False)) - OWN - {*TERMS})
+        parameters = self.options("parameters", kind, {"adjacency"})
         domain = Domain(**self.section("domain", Domain.__dataclass_fields__))
         n_features = self.tables.get("n_features", 4)
         if not isinstance(n_features, int) or n_features < 2:
             raise ParameterError(f"{self.path}: n_features must be a whole number of at least 2.")
-        return kind(domain, **self.section("parameters", [*TERMS, *own])), n_features
+        return kind(domain, **parameters), n_features
 
 
-def read_config(path: Path) -> tuple[Any, int, Workflow | None]:
-    """The estimator and the number of features a file describes, and what it makes of them; None for the estimator
-    alone."""
-    from dpsparse.audit import workflows
-    from dpsparse.audit.tables import Schema
+def read_config(path: Path) -> Subject:
+    """The private run that a file describes."""
+    from dpsparse.audit.neighbours import row_weights
+    from dpsparse.audit.subject import Subject
     from dpsparse.evaluation import dp_evaluate
-    from dpsparse.inference import DPFeatureTest, dp_inference
+    from dpsparse.inference import dp_inference
     from dpsparse.model_selection import DPSearchCV
-    from dpsparse.preprocessing import dp_look
+    from dpsparse.preprocessing import DPPipeline, DPTablePreparer, dp_look
 
     config = _Config.read(path)
     stated = [name for name in WORKFLOWS if name in config.tables]
-    estimator, n_features = config.make_estimator()
-    if not stated and not isinstance(estimator, DPFeatureTest):
-        return estimator, n_features, None
     if len(stated) > 1 and stated not in (["columns", "search"], ["columns", "look"]):
         raise ParameterError(
             f"{path}: state one of {', '.join(stated)}, or columns with search or look."
         )
+    estimator, n_features = config.make_estimator()
+    facts = {"domain": estimator.domain, "adjacency": estimator.adjacency}
     roles = None
     if "columns" in stated:
         roles = {name: _role(role) for name, role in config.section("columns").items()}
-        estimator, n_features = workflows.pipeline_of(estimator, roles), len(roles)
-    schema = Schema(estimator.domain, estimator.adjacency, n_features, roles)
-    if "evaluate" in stated:
-        workflow = workflows.evaluation_workflow(estimator, schema, **config.options(dp_evaluate))
-    elif "infer" in stated:
-        workflow = workflows.inference_workflow(schema, **config.options(dp_inference))
+        terms = {name: getattr(estimator, name) for name in ("epsilon", "delta", "adjacency")}
+        steps = [("table", DPTablePreparer(dict(roles))), ("model", estimator)]
+        estimator, n_features = DPPipeline(steps, **terms), len(roles)
+    if "search" in stated:
+        terms = {"delta": estimator.delta, **config.options("search", DPSearchCV)}
+        estimator = DPSearchCV(estimator, **terms)
+    subject = Subject(estimator, n_features, roles)
+    run: Callable[..., Any] | None = None
+    if "infer" in stated:
+        run = partial(_call, dp_inference, **facts, **config.options("infer", dp_inference))
     elif "look" in stated:
-        workflow = workflows.look_workflow(schema, **config.options(dp_look))
-    else:
-        if "search" in stated:
-            terms = {"delta": estimator.delta, **config.options(DPSearchCV)}
-            estimator = DPSearchCV(estimator, **terms)
-        workflow = workflows.fit_workflow(estimator, schema)
-    return estimator, n_features, workflow
+        run = partial(_call, dp_look, **facts, **config.options("look", dp_look))
+    elif "evaluate" in stated:
+        terms = config.options("evaluate", dp_evaluate)
+        # A model that was fitted on other rows, made up as well.
+        model, *_ = subject.show(*subject.schema.table(200, 1.0, 77))
+
+        def run(X: Any, y: Any, groups: Any = None) -> Any:
+            more = {"groups": groups, "adjacency": estimator.adjacency, **row_weights(model, X)}
+            return dp_evaluate(model, X, y, **more, **terms)
+
+    return subject if run is None else Subject(estimator, n_features, roles, run)
+
+
+def _call(of: Callable[..., Any], X: Any, y: Any, groups: Any = None, **terms: Any) -> Any:
+    return of(X, y, groups=groups, **terms)
 
 
 def _role(role: Any) -> Any:
@@ -193,24 +186,16 @@ def audit(config: Path, runs: int, confidence: float, seed: int, html: Path | No
     Exit code 0: nothing refuted, 7: refuted.
     """
     from dpsparse.audit.page import page
-    from dpsparse.audit.verdict import audit as attack
-    from dpsparse.audit.workflows import audit_workflow
-    from dpsparse.progress import FitProgress, counted
+    from dpsparse.audit.verdict import audit_subject
+    from dpsparse.progress import FitProgress
 
     if runs < 100 or not 0.5 < confidence < 1.0:
         raise click.UsageError("--runs must be at least 100 and --confidence within (0.5, 1).")
     target = html if html is not None else config.with_suffix(".html")
     check_output(target, True, (config,))
-    estimator, n_features, workflow = read_config(config)
-    if workflow is not None:
-        with counted("auditing the workflow"):
-            verdict = audit_workflow(workflow, seed=seed)
-    else:
-        estimator.set_params(verbose=-1)  # one line for the whole audit, not one for each fit
-        with FitProgress("audit", 0, patience=0.0) as tell:
-            verdict = attack(
-                estimator, n_features, n_runs=runs, confidence=confidence, seed=seed, tell=tell
-            )
+    subject = read_config(config)
+    with FitProgress("audit", 0, patience=0.0) as tell:  # one line for the whole audit
+        verdict = audit_subject(subject, n_runs=runs, confidence=confidence, seed=seed, tell=tell)
     click.echo(show_text(str(verdict)))
     write_whole(target, page(verdict).encode(), True)
     click.echo(f"page: {show_name(target)}")

@@ -1,10 +1,9 @@
 """Tables that differ in one row or in one person, chosen by someone who wants to see the difference.
 
-A `Pair` is a table, its neighbour, and where each row of the neighbour comes from. The generator
-tries what usually breaks a proof: values far outside the domain, rows nobody resembles, features
-nobody else has, flipped labels, duplicates, empty rows. `boundary_pairs` holds the rows on which
-floating-point arithmetic breaks its promises, in every form in which a table may come. `climb` moves
-the one row towards the largest effect, coordinate by coordinate.
+A `Pair` is a table and its neighbour; a row that only one of them has is its last. The generator tries what usually
+breaks a proof: values far outside the domain, rows nobody resembles, features nobody else has, flipped labels,
+duplicates, empty rows. `boundary_pairs` holds the rows on which floating-point arithmetic breaks its promises, in every
+form in which a table may come. `climb` moves the one row towards the largest effect, coordinate by coordinate.
 
 Where a domain protects persons, `of_persons` makes of every such pair one that differs in a person: of one row, of
 m equal, opposite, contrary or nearly cancelling rows, of m + 1, of ten thousand.
@@ -30,39 +29,33 @@ SHAPES = ("equal", "many", "opposite", "contrary", "one more", "cancelling", "on
 
 @dataclass(frozen=True)
 class Pair:
-    """Neighbouring tables; with persons `origin` is about these, in the order of their names."""
+    """Neighbouring tables; the person in which they differ has the last name."""
 
     X: Any
     y: np.ndarray
     X2: Any
     y2: np.ndarray
-    origin: np.ndarray  # for each row of the second table its row in the first, -1 if new
     name: str
     groups: np.ndarray | None = None  # the person of every row
     groups2: np.ndarray | None = None
 
     def swapped(self) -> Pair:
         """The same pair seen from the other table."""
-        n_units = len(self.y) if self.groups is None else len(np.unique(self.groups))
-        back = np.full(n_units, -1)
-        kept = np.flatnonzero(self.origin >= 0)
-        back[self.origin[kept]] = kept
-        return Pair(self.X2, self.y2, self.X, self.y, back, self.name, self.groups2, self.groups)
+        return Pair(self.X2, self.y2, self.X, self.y, self.name, self.groups2, self.groups)
 
 
 def add_row(X: np.ndarray, y: np.ndarray, row: np.ndarray, target: float, name: str) -> Pair:
     """The table and the table with one more row."""
-    X2, y2 = np.vstack([X, row]), np.append(y, np.asarray(target, y.dtype))
-    return Pair(X, y, X2, y2, np.append(np.arange(len(y)), -1), name)
+    return Pair(X, y, np.vstack([X, row]), np.append(y, np.asarray(target, y.dtype)), name)
 
 
 def replace_row(
     X: np.ndarray, y: np.ndarray, at: int, row: np.ndarray, target: float, name: str
 ) -> Pair:
-    """The table and the table with another row in place `at`; it takes the old row's secrets."""
+    """The table and the table with another row in place `at`."""
     X2, y2 = X.copy(), y.copy()
     X2[at], y2[at] = row, target
-    return Pair(X, y, X2, y2, np.arange(len(y)), name)
+    return Pair(X, y, X2, y2, name)
 
 
 def of_persons(pair: Pair, domain: Domain, number: int = 0) -> Pair:
@@ -77,6 +70,8 @@ def of_persons(pair: Pair, domain: Domain, number: int = 0) -> Pair:
     others = np.arange(n) // 2
     last = (n + 1) // 2
     other, shape = (SHAPES[k % len(SHAPES)] for k in divmod(number, len(SHAPES)))
+    if not len(second):
+        other = shape
 
     def side(X: Any, y: np.ndarray, at: np.ndarray, shape: str) -> tuple[Any, Any, Any]:
         if not len(at):
@@ -87,11 +82,7 @@ def of_persons(pair: Pair, domain: Domain, number: int = 0) -> Pair:
 
     X, y, groups = side(pair.X, pair.y, first, other)
     X2, y2, groups2 = side(pair.X2, pair.y2, second, shape)
-    n_units = last + bool(len(second))
-    origin = np.arange(n_units)
-    if not len(first):
-        origin[last:] = -1
-    return Pair(X, y, X2, y2, origin, f"{pair.name}, person: {shape}", groups, groups2)
+    return Pair(X, y, X2, y2, f"{pair.name}, person: {shape}", groups, groups2)
 
 
 def _person(
@@ -135,8 +126,8 @@ def sample_table(
     X = rng.uniform(-bound, bound, (n_rows, n_features))
     X *= rng.random((n_rows, n_features)) < density
     signal = X[:, 0] / bound + 0.2 * rng.standard_normal(n_rows)
-    if domain.classes is not None and not isinstance(domain.classes, str):
-        labels = np.asarray(domain.classes)
+    if domain.classes is not None:
+        labels = domain.class_labels()
         cuts = np.quantile(signal, np.linspace(0, 1, len(labels) + 1)[1:-1])
         return X, labels[np.searchsorted(cuts, signal)]
     reach = domain.target_bound or 1.0
@@ -157,9 +148,7 @@ def crowd(
 def worst_pairs(domain: Domain, adjacency: str, n_features: int) -> list[Pair]:
     """Pairs on which known mistakes show, with as many rows as declared; an attack tries each."""
     found = _worst_rows(domain, adjacency, n_features)
-    if domain.unit == "row":
-        return found
-    return [of_persons(pair, domain) for pair in found]
+    return found if domain.unit == "row" else [of_persons(pair, domain) for pair in found]
 
 
 def _worst_rows(domain: Domain, adjacency: str, n_features: int) -> list[Pair]:
@@ -173,31 +162,23 @@ def _worst_rows(domain: Domain, adjacency: str, n_features: int) -> list[Pair]:
     tie = np.repeat(unit[:2], n_rows // 2, axis=0), np.full(n_rows // 2 * 2, high)
     split = np.tile(unit[0], (n_rows, 1)), np.array([low, high] * (n_rows // 2))
     wide = np.full(n_features, bound)
-    if adjacency == "replace-one":
-        return [
-            replace_row(*_first(empty, unit[1], low), 0, unit[1], high, "owner of a feature"),
-            replace_row(*_first(alike, unit[0], high), 0, unit[0], low, "against the crowd"),
-            replace_row(*_first(tie, unit[0], high), 0, unit[1], high, "tie between features"),
-            replace_row(*_first(split, unit[0], low), 0, unit[0], high, "tie between labels"),
-            replace_row(*_first(empty, wide, low), 0, wide, high, "a full row"),
-        ]
-    return [
-        add_row(*empty, unit[1], low, "owner of a feature"),
-        add_row(*empty, unit[1], high, "owner of a feature"),
-        add_row(*alike, unit[0], low, "against the crowd"),
-        add_row(*tie, unit[0], high, "tie between features"),
-        add_row(*tie, unit[1], high, "tie between features"),
-        add_row(*split, unit[0], low, "tie between labels"),
-        add_row(*empty, wide, high, "a full row"),
+    # Where a row is replaced, the other one comes first.
+    differences = [
+        ("owner of a feature", empty, (unit[1], low), (unit[1], high)),
+        ("owner of a feature", empty, (unit[1], high), (unit[1], low)),
+        ("against the crowd", alike, (unit[0], high), (unit[0], low)),
+        ("tie between features", tie, (unit[0], high), (unit[1], high)),
+        ("tie between features", tie, (unit[1], high), (unit[0], high)),
+        ("tie between labels", split, (unit[0], low), (unit[0], high)),
+        ("a full row", empty, (wide, low), (wide, high)),
     ]
-
-
-def _first(
-    table: tuple[np.ndarray, np.ndarray], row: np.ndarray, target: float
-) -> tuple[np.ndarray, np.ndarray]:
-    X, y = table[0].copy(), table[1].copy()
-    X[0], y[0] = row, target
-    return X, y
+    if adjacency == "add-remove":
+        return [add_row(*table, *row, name) for name, table, _, row in differences]
+    found = []
+    for name, (X, y), (old, target), row in differences:
+        pair = replace_row(X, y, 0, old, target, name)
+        found.append(replace_row(pair.X2, pair.y2, 0, *row, name))
+    return found
 
 
 def rows(
@@ -222,7 +203,7 @@ def rows(
         yield "flipped label", X[like].copy(), other
         yield "duplicate", X[like].copy(), y[like]
         yield "empty row", np.zeros(d), pick
-        yield "outside the domain", HUGE * corner, HUGE * pick if _numeric(domain) else pick
+        yield "outside the domain", HUGE * corner, HUGE * pick if domain.classes is None else pick
         yield "one huge entry", HUGE * unit, pick
         yield "random", np.asarray(rng.uniform(-bound, bound, d)), pick
         yield "tiny", 1e-300 * corner, pick
@@ -233,12 +214,11 @@ def pairs(
     domain: Domain, adjacency: str, n_rows: int, n_features: int, rng: np.random.Generator
 ) -> Iterator[Pair]:
     """Adversarial pairs without end: a row added, removed or replaced, or a person."""
-    if domain.unit == "person":
-        for number, pair in enumerate(_row_pairs(domain, adjacency, n_rows, n_features, rng)):
-            forward = pair if len(pair.y2) >= len(pair.y) else pair.swapped()
-            persons = of_persons(forward, domain, number)
-            yield persons if forward is pair else persons.swapped()
-    yield from _row_pairs(domain, adjacency, n_rows, n_features, rng)
+    found = _row_pairs(domain, adjacency, n_rows, n_features, rng)
+    if domain.unit == "row":
+        yield from found
+    for number, pair in enumerate(found):
+        yield of_persons(pair, domain, number)
 
 
 def _row_pairs(
@@ -298,7 +278,7 @@ def boundary_rows(domain: Domain, n_features: int) -> list[tuple[str, np.ndarray
         }  # fmt: skip
         for j, (shape, row) in enumerate(shapes.items()):
             out.append((f"{shape} of {m:.6g}", row, targets[(i + j) % len(targets)]))
-        if _numeric(domain):
+        if domain.classes is None:
             full = np.full(d, bound)
             out += [(f"a target of {s * m:.6g}", full, s * m) for s in (1.0, -1.0)]
     return out
@@ -364,8 +344,7 @@ def climb(
     """
     bound = domain.entry_bound()
     targets = _targets(domain, pair.y)
-    forward = len(pair.y2) >= len(pair.y)
-    if not forward:
+    if len(pair.y2) < len(pair.y):
         pair = pair.swapped()
         height = effect(pair)
     first, second = _changed(pair)
@@ -396,20 +375,16 @@ def _changed(pair: Pair) -> tuple[np.ndarray, np.ndarray]:
     if pair.groups is not None and pair.groups2 is not None:
         last = max(pair.groups.max(), pair.groups2.max())
         return np.flatnonzero(pair.groups == last), np.flatnonzero(pair.groups2 == last)
-    new = np.flatnonzero(pair.origin < 0)
-    if new.size:
-        return np.empty(0, np.intp), new
+    none, last = np.empty(0, np.intp), np.array([max(len(pair.y), len(pair.y2)) - 1])
+    if len(pair.y) != len(pair.y2):
+        return (none, last) if len(pair.y2) > len(pair.y) else (last, none)
     moved = (pair.X2 != pair.X).any(axis=1) | (pair.y2 != pair.y)
     at = np.array([int(np.argmax(moved))])
     return at, at
 
 
-def _numeric(domain: Domain) -> bool:
-    return domain.classes is None
-
-
 def _targets(domain: Domain, y: np.ndarray) -> list[float]:
-    if domain.classes is not None and not isinstance(domain.classes, str):
-        return list(domain.classes)
+    if domain.classes is not None:
+        return list(domain.class_labels().tolist())
     bound = domain.target_bound or float(np.abs(y).max(initial=1.0))
     return [-bound, 0.0, bound]

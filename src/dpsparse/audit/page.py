@@ -12,7 +12,6 @@ from dpsparse.audit.verdict import Row, Verdict
 _WHAT = {
     "replay": "the same released history on neighbouring tables, compared at every mechanism",
     "rebuild": "the run again without its rows, from what it released: everything it shows is the same",
-    "boundary": "whole-number contributions of rows on which floating-point arithmetic breaks",
     "noise": "whether the noise that was drawn follows its declared law",
     "exact law": "exact likelihood ratios of whole histories: the privacy profile",
     "black box": "published models only, counted on two neighbouring tables",

@@ -1,34 +1,31 @@
 """Replay: the same released history on two neighbouring tables, compared release by release.
 
-For a pair of tables (D, D') a fit on D is recorded, then run again on D' with every answer forced to
+For a pair of tables (D, D') a run on D is recorded, then made again on D' with every answer forced to
 the recorded one. Both go through `fit` itself. If the guarantee is true, then
 
     1. both runs meet the same releases with the same public scales                   control flow
-    2. everything `fit` leaves behind is the same bit for bit                           nothing bypasses it
+    2. everything the run shows is the same bit for bit                                 nothing bypasses it
     3. no whole-number query moves by more than its lemma says, in exact arithmetic   sensitivity
     4. each phase costs at most what the plan declares for the phase of that name     accounting
     5. no noise is used twice                                                         independence
+    6. one plan pays for the run, and it is the plan whose guarantee is shown         claim
 
-| event | kind | cost of a release |
-|---|---|---|
-| Gaussian, RoundedGaussian | gaussian | |q - q'|_2 * unit/scale; a phase adds them up in squares |
-| ThresholdedGaussian | names | the same over the names of either table, and the leak of names of one alone |
-| Exponential | picks | range of kappa (q - q'), once for each pick |
-| Geometric | geometric | |q - q'| / scale |
-| ObjectivePerturbation | objective | |g - g'|_2 / scale, and the volume ratio |
+A search is many runs under one plan. Each is compared with its own plan, and the phase of its name pays for that.
+
+What a release costs stands in recorded.py.
 """
 
 from __future__ import annotations
 
 import math
-import warnings
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
+from dpsparse.accounting import gaussian_parameter
 from dpsparse.accounting.events import (
     Event,
     NonPrivate,
@@ -37,130 +34,16 @@ from dpsparse.accounting.events import (
     Sequence,
     leaves,
 )
-from dpsparse.accounting.guarantee import Phase, Plan
-from dpsparse.audit.neighbours import Pair, boundary_pairs, climb, pairs, row_weights
-from dpsparse.audit.recorded import ControlFlowError, RecordedReleases, Run
+from dpsparse.accounting.guarantee import Phase
+from dpsparse.accounting.events import leaves
+from dpsparse.audit.neighbours import Pair, boundary_pairs, climb
+from dpsparse.audit.recorded import NO_RELEASE, ControlFlowError, Tape
 from dpsparse.audit.same import differences
-from dpsparse.exceptions import UnpaidFitsWarning
+from dpsparse.audit.subject import Subject
 from dpsparse.mechanisms import MECHANISMS, CommonNames, Release
-from dpsparse.private_run import releases_made_by
 from dpsparse.random import make_generator
-from dpsparse.release import Releases
 
 ROUNDING = 1e-9  # of the float64 sums of costs; the moves themselves are compared exactly
-
-
-@dataclass(frozen=True)
-class Record:
-    """What a recorded fit released, and everything it left behind."""
-
-    entries: list[Release]
-    left: dict[str, Any]
-    complaints: list[str] = field(default_factory=list)
-    runs: tuple[Run, ...] = ()  # inside it: the fits and choices of a search
-    plan: Plan | None = None  # that it followed
-
-    @property
-    def everything(self) -> list[Release]:
-        """Its own releases and those of the runs inside it."""
-        return [*self.entries, *(entry for run in self.runs for entry in run.entries)]
-
-
-@dataclass
-class Subject:
-    """An estimator and its plan for `n_features` columns."""
-
-    estimator: Any
-    n_features: int
-    plan: Plan = field(init=False)
-    _plans: dict[tuple[int, str], Plan] = field(init=False, default_factory=dict, repr=False)
-    _last: tuple[Pair, int, Record] | None = field(init=False, default=None, repr=False)
-    _planner: ClassVar[str] = "_make_plan"  # the estimator's method that makes its plan
-
-    def __post_init__(self) -> None:
-        self.estimator._check_parameters()
-        self.plan = self._make_plan(self.n_features, self.estimator._labels(None))
-
-    def judge(self, first: Record, second: Record) -> tuple[list[str], dict[str, float]]:
-        """Complaints about what the releases cost on this pair, and how tight each phase became."""
-        return compare_by_phase(self.plan.phases, first.entries, second.entries)
-
-    def _make_plan(self, n_features: int, labels: np.ndarray | None) -> Plan:
-        """The estimator's plan, made once for the same facts: calibration takes longer than small fits."""
-        facts = n_features, repr(labels)
-        if facts not in self._plans:
-            self._plans[facts] = getattr(self.estimator, self._planner)(n_features, labels)
-        return self._plans[facts]
-
-    def run(self, X: Any, y: Any, rng: Any, groups: Any = None) -> dict[str, Any]:
-        """Everything a fit on (X, y) leaves behind; weights as `coef`, intercepts as `intercept`."""
-        left = self._fit(X, y, groups, lambda plan: Releases(plan, rng))
-        return left | {
-            "coef": np.atleast_2d(left["coef_"]),
-            "intercept": np.atleast_1d(left["intercept_"]),
-        }
-
-    def record(self, pair: Pair, seed: int) -> Record:
-        """A fit on the first table; what was recorded last is not fitted again."""
-        if self._last is None or self._last[1] != seed or not _same_first(self._last[0], pair):
-            self._last = pair, seed, self._recorded(pair.X, pair.y, pair.groups, seed, None, None)
-        return self._last[2]
-
-    def replay(self, pair: Pair, first: Record, seed: int) -> Record:
-        """A fit on the second table with the answers of the first."""
-        record = self._recorded(pair.X2, pair.y2, pair.groups2, seed, first, pair.origin)
-        books = [[len(r.entries), *(len(run.entries) for run in r.runs)] for r in (record, first)]
-        if books[0] != books[1]:
-            raise ControlFlowError("the neighbour's run stopped early")
-        return record
-
-    def _recorded(
-        self, X: Any, y: Any, groups: Any, seed: int, first: Record | None, origin: Any
-    ) -> Record:
-        made: list[RecordedReleases] = []
-
-        def make(plan: Plan) -> RecordedReleases:
-            script = None if first is None else first.entries
-            scripts = [] if first is None else [run.entries or None for run in first.runs]
-            made.append(RecordedReleases(plan, make_generator(seed), script, origin, scripts))
-            return made[-1]
-
-        left = self._fit(X, y, groups, make)
-        return Record(made[0].entries, left, made[0].complaints, tuple(made[0].runs), made[0].plan)
-
-    def _fit(self, X: Any, y: Any, groups: Any, make_releases: Any) -> dict[str, Any]:
-        """All attributes of a fitted model, and the warnings of the fit."""
-        facts = {**self.estimator.get_params(deep=False), "random_state": None, "ledger": None}
-        model = type(self.estimator)(**facts)
-        setattr(model, self._planner, self._make_plan)
-        with releases_made_by(make_releases), warnings.catch_warnings(record=True) as said:
-            warnings.simplefilter("always")
-            warnings.simplefilter("ignore", UnpaidFitsWarning)  # made-up rows: nothing adds up
-            model.fit(X, y, groups=groups, **row_weights(model, X))
-        left = {name: value for name, value in vars(model).items() if name != self._planner}
-        return left | {"warnings": [str(w.message) for w in said]}
-
-
-def _same_first(a: Pair, b: Pair) -> bool:
-    return a.X is b.X and a.y is b.y and a.groups is b.groups
-
-
-class RunSubject(Subject):
-    """Anything private that takes (X, y, groups) and returns what it shows: an evaluation, intervals, a pipeline."""
-
-    def __init__(self, run: Callable[..., Any]) -> None:
-        self.estimator = self._run = run
-
-    def judge(self, first: Record, second: Record) -> tuple[list[str], dict[str, float]]:
-        assert first.plan is not None
-        return compare_by_phase(first.plan.phases, first.entries, second.entries)
-
-    def _fit(self, X: Any, y: Any, groups: Any, make_releases: Any) -> dict[str, Any]:
-        with releases_made_by(make_releases), warnings.catch_warnings(record=True) as said:
-            warnings.simplefilter("always")
-            warnings.simplefilter("ignore", UnpaidFitsWarning)
-            shown = self._run(X, y) if groups is None else self._run(X, y, groups)
-        return {"result": shown, "warnings": [str(w.message) for w in said]}
 
 
 @dataclass(frozen=True)
@@ -206,27 +89,30 @@ def check_pair(subject: Subject, pair: Pair, seed: int = 0) -> Finding:
         return Finding((f"control flow: {type(error).__name__}: {error}",), {}, pair)
     complaints = [
         f"{name} differs although every answer was the same"
-        for name in differences(first.left, second.left, type(subject.estimator).__name__)
+        for name in differences(first.shown, second.shown, type(subject.estimator).__name__)
     ]
-    complaints += _not_finite(first.left)
-    one, two = first.everything, second.everything
+    complaints += _not_finite(first.shown["result"])
+    one, two = first.entries, second.entries
     if any(a.step != b.step for a, b in zip(one, two, strict=True)):
         complaints.append("the noise of an answer depends on the rows")
-    complaints += sorted(set(first.complaints + second.complaints))
+    if any(
+        a.kind == "fact" and list(a.answer) != list(b.answer) for a, b in zip(one, two, strict=True)
+    ):
+        complaints.append("the number of rows is taken for public")
+    complaints += sorted({*first.complaints, *second.complaints})
     complaints += reused(one)
     too_far, reached = _moves(one, two)
-    over, tightness = subject.judge(first, second)
-    return Finding((*complaints, *too_far, *over), tightness, pair, reached)
+    over, tightness = compare_runs(first, second)
+    return Finding((*complaints, *too_far, *over, *_claims(first)), tightness, pair, reached)
 
 
-def check_pairs(subject: Subject, neighbours: Iterable[Pair], seed: int = 0) -> Finding:
-    """The first finding with complaints over many pairs, else how tight each phase became."""
-    return worst_of(check_pair(subject, pair, seed + k) for k, pair in enumerate(neighbours))
+def check(estimator: Any, n_features: int = 7, **how: Any) -> Finding:
+    """`check_subject` of an estimator, a search or a feature test on tables of numbers."""
+    return check_subject(Subject(estimator, n_features), **how)
 
 
-def check(
-    estimator: Any,
-    n_features: int = 7,
+def check_subject(
+    subject: Subject,
     *,
     n_rows: int = 12,
     n_pairs: int = 22,
@@ -234,43 +120,40 @@ def check(
     every: int = 16,
     seed: int = 0,
 ) -> Finding:
-    """The first complaint over many pairs and hill climbs, else how tight each phase became.
+    """The first complaint over many pairs and hill climbs, else how tight each phase became in any of them.
 
     Of the rows of boundary floats each `every`-th is tried.
     """
-    subject, rng = Subject(estimator, n_features), make_generator(seed)
-    domain = estimator._domain
-    boundary = worst_of(boundary_findings(subject, every, seed))
-    if boundary.complaints:
-        return boundary
-    source = pairs(domain, estimator.adjacency, n_rows, n_features, rng)
-    best: dict[str, tuple[float, int, Finding]] = {}
-    for trial in range(n_pairs):
-        finding = check_pair(subject, next(source), seed + trial)
-        if finding.complaints:
-            return finding
-        for kind, height in finding.tightness.items():
-            if kind not in best or height > best[kind][0]:
-                best[kind] = height, seed + trial, finding
-    tightness: dict[str, float] = {}
-    found = None
-    for kind, (height, at, start) in best.items():
-        worst: list[Finding] = []
+    rng = make_generator(seed)
+    boundary = list(_until_complaint(boundary_findings(subject, every, seed)))
+    tables = zip(range(n_pairs), subject.pairs(n_rows, rng), strict=False)
+    pairs = (check_pair(subject, pair, seed + trial) for trial, pair in tables)
+    paired = [] if boundary and boundary[-1].complaints else list(_until_complaint(pairs))
+    found = worst_of([*boundary, *paired])
+    if found.complaints:
+        return found
+    for phase, height in worst_of(paired).tightness.items():
+        at = [start.tightness.get(phase) for start in paired].index(height)
+        tried: list[Finding] = []
 
         def effect(
-            pair: Pair, kind: str = kind, at: int = at, worst: list[Finding] = worst
+            pair: Pair, phase: str = phase, at: int = at, tried: list[Finding] = tried
         ) -> float:
-            finding = check_pair(subject, pair, at)
-            if finding.complaints:
-                worst.append(finding)
-            return finding.tightness.get(kind, 0.0)
+            tried.append(check_pair(subject, pair, seed + at))
+            return tried[-1].tightness.get(phase, 0.0)
 
-        top, climbed = climb(start.pair, height, effect, domain, rng, n_climbs)
-        if worst:
-            return worst[0]
-        tightness[kind] = max(height, climbed)
-        found = top
-    return Finding((), tightness, found if found is not None else next(source))
+        climb(paired[at].pair, height, effect, subject.schema.domain, rng, n_climbs)
+        found = worst_of([found, *tried])
+        if found.complaints:
+            return found
+    return found
+
+
+def _until_complaint(findings: Iterable[Finding]) -> Iterator[Finding]:
+    for finding in findings:
+        yield finding
+        if finding.complaints:
+            return
 
 
 def boundary_findings(subject: Subject, every: int = 1, seed: int = 0) -> Iterator[Finding]:
@@ -279,22 +162,55 @@ def boundary_findings(subject: Subject, every: int = 1, seed: int = 0) -> Iterat
     Each of several hundred rows is added to a small table, or put in place of another, so that every query differs by
     that row alone. `reached` is what the row contributes, as a share of the bound of its lemma.
     """
-    estimator = subject.estimator
-    found = boundary_pairs(estimator._domain, estimator.adjacency, subject.n_features)
+    schema = subject.schema
+    if schema.roles is not None:
+        return
+    found = boundary_pairs(schema.domain, schema.adjacency, schema.n_features)
     for pair in found[seed % min(every, len(found)) :: every]:
         yield check_pair(subject, pair, seed)
+
+
+def loudest(subject: Subject, seed: int) -> Pair:
+    """The known worst pair, in the direction, on which a history costs most."""
+    best, height = None, -1.0
+    for pair in subject.worst_pairs():
+        for side in (pair, pair.swapped()):
+            try:
+                first = subject.record(side, seed)
+                second = subject.replay(side, first, seed)
+            except ControlFlowError:
+                continue
+            total = 0.0
+            for a, b in zip(first.entries, second.entries, strict=True):
+                total += a.paid * a.cost(b) ** 2 / (1.0 if a.kind == "gaussian" else 4.0)
+            if total > height:
+                best, height = side, total
+    assert best is not None
+    return best
 
 
 # ---- what may not happen ---------------------------------------------------------------------------
 
 
-def _not_finite(left: dict[str, Any]) -> list[str]:
-    shown = {name: left.get(name) for name in ("coef_", "intercept_", "coef_noise_")}
+def _not_finite(model: Any) -> list[str]:
+    shown = {name: getattr(model, name, None) for name in ("coef_", "intercept_", "coef_noise_")}
     return [
         f"{name} is not finite"
         for name, value in shown.items()
         if value is not None and not np.isfinite(np.asarray(value)).all()
     ]
+
+
+def _claims(first: Tape) -> list[str]:
+    """One plan pays for all that was released, and what is shown claims what that plan proves."""
+    outer = [run.plan for run in first.runs if not run.name]
+    if len(outer) != 1:
+        return [f"{len(outer)} private runs were made, and one guarantee speaks of one"]
+    followed = outer[0].event, outer[0].epsilon, outer[0].delta
+    shown = getattr(first.shown["result"], "privacy_", None)
+    if shown is not None and (shown.event, shown.epsilon, shown.delta) != followed:
+        return ["the guarantee that is shown is not that of the plan that was followed"]
+    return []
 
 
 def _moves(first: list[Release], second: list[Release]) -> tuple[list[str], dict[str, float]]:
@@ -332,6 +248,38 @@ def reused(entries: list[Release]) -> list[str]:
 # ---- costs against the plan ------------------------------------------------------------------------
 
 
+def compare_runs(first: Tape, second: Tape) -> tuple[list[str], dict[str, float]]:
+    """Every run spends at most what its plan declares, and the plans of runs inside another at most what the phase of
+    their name declares."""
+    complaints: list[str] = []
+    tightness: dict[str, float] = {}
+    for one, two in zip(first.runs, second.runs, strict=True):
+        found, reached = compare_by_phase(one.plan.phases, one.entries, two.entries)
+        complaints += [f"{one.name}: {text}" if one.name else text for text in found]
+        for phase, height in reached.items():
+            name = f"{one.name}: {phase}" if one.name else phase
+            tightness[name] = max(height, tightness.get(name, 0.0))
+    if not first.runs:
+        return complaints, tightness
+    outer, *inner = first.runs
+    charged = {phase.name: phase.event for phase in outer.plan.phases}
+    direct = {entry.phase for entry in outer.entries}
+    for name in dict.fromkeys(run.name for run in inner):
+        spent = Sequence(tuple(run.plan.event for run in inner if run.name == name))
+        if name not in charged or name in direct or not _covers(charged[name], spent):
+            complaints.append(f"runs inside ({name}) cost more than the whole charges for them")
+    return complaints, tightness
+
+
+def _covers(charged: Event, spent: Event) -> bool:
+    """Whether a charge pays for a run: it holds every step of it, or a Gaussian that dominates all of it."""
+    have, need = leaves(charged), leaves(spent)
+    if all(have.get(leaf, 0) >= count for leaf, count in need.items()):
+        return True
+    mu = gaussian_parameter(spent)[0]
+    return mu < math.inf and mu <= gaussian_parameter(charged)[0] * (1.0 + ROUNDING)
+
+
 def compare_by_phase(
     phases: Iterable[Phase], first: list[Release], second: list[Release]
 ) -> tuple[list[str], dict[str, float]]:
@@ -341,10 +289,10 @@ def compare_by_phase(
     spent: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     could: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     for a, b in zip(first, second, strict=True):
-        if a.kind != "draw":
+        if a.kind not in NO_RELEASE:
             spent[a.phase][a.kind].extend([a.cost(b)] * a.paid)
             could[a.phase][a.kind].extend([a.worst] * a.paid)
-    complaints = _volumes(events, first, second) + _leaks(events, first, second)
+    complaints = _other_promises(events, first, second)
     over, tightness = _over(declared, spent, "spent")
     # Noise that is too small for the bound of its query shows on any pair, whether or not it moves the query so far.
     too_little, _ = _over(declared, could, "could spend")
@@ -375,27 +323,23 @@ def _over(
     return complaints, tightness
 
 
-def _leaks(events: Mapping[str, Event], first: list[Release], second: list[Release]) -> list[str]:
-    """Names that only one table has are released with the declared probability, at most."""
+def _other_promises(
+    events: Mapping[str, Event], first: list[Release], second: list[Release]
+) -> list[str]:
+    """Names that only one table has are released with the declared probability, at most. One row changes the volume of
+    an objective by at most a factor 1 + curvature/ridge either way."""
     for a, b in zip(first, second, strict=True):
-        allowed = getattr(events.get(a.phase), "leak", 0.0)
-        if a.kind == "names" and (
-            a.limit != b.limit or CommonNames.leak(a, b) > allowed * (1.0 + ROUNDING)
-        ):
+        event = events.get(a.phase, NonPrivate())
+        leak = getattr(event, "leak", 0.0) * (1.0 + ROUNDING)
+        if a.kind == "names" and (a.limit != b.limit or CommonNames.leak(a, b) > leak):
             return [f"{a.phase} tells a name of one table with more than its declared probability"]
-    return []
-
-
-def _volumes(events: Mapping[str, Event], first: list[Release], second: list[Release]) -> list[str]:
-    """One row changes the volume of an objective by at most a factor 1 + curvature/ridge either way."""
-    bounds = [
-        math.log1p(leaf.curvature / leaf.ridge)
-        for leaf in leaves(Sequence(tuple(events.values())))
-        if isinstance(leaf, ObjectivePerturbation)
-    ]
-    moves = [abs(a.log_volume - b.log_volume) for a, b in zip(first, second, strict=True)]
-    if bounds and max(moves) > max(bounds) * (1.0 + ROUNDING):
-        return [f"a volume moved by {max(moves):.4g}, declared {max(bounds):.4g}"]
+        moved = abs(a.log_volume - b.log_volume)
+        if moved == 0.0:
+            continue
+        objectives = [leaf for leaf in leaves(event) if isinstance(leaf, ObjectivePerturbation)]
+        most = sum(math.log1p(leaf.curvature / leaf.ridge) for leaf in objectives)
+        if not moved <= most * (1.0 + ROUNDING):
+            return [f"a volume moved by {moved:.4g}, declared {most:.4g}"]
     return []
 
 
@@ -420,11 +364,3 @@ def _collect(event: Event, count: int, out: dict[str, list[float]]) -> None:
             return
     if not isinstance(event, NonPrivate):
         out[f"{type(event).__name__} (no replay)"] += [math.inf] * count
-
-
-def spent_costs(first: list[Release], second: list[Release]) -> dict[str, list[float]]:
-    """What the answers on this pair really cost, by kind; a top-k counts once for each pick."""
-    out: dict[str, list[float]] = defaultdict(list)
-    for a, b in zip(first, second, strict=True):
-        out[a.kind] += [a.cost(b)] * a.paid
-    return out

@@ -12,129 +12,12 @@ the result. What equality proves, and what it does not: docs/proofs/rebuild.md.
 
 from __future__ import annotations
 
-import io
-import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import redirect_stderr, redirect_stdout
-from copy import copy, deepcopy
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NoReturn
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
 
-import numpy as np
-
-from dpsparse.accounting.guarantee import Plan
+from dpsparse.audit.recorded import NO_RELEASE, ControlFlowError, Tape
 from dpsparse.audit.same import differences
-from dpsparse.exceptions import UnpaidFitsWarning
-from dpsparse.mechanisms import Answer, Tilt, Vertices
-from dpsparse.private_run import releases_made_by
-from dpsparse.random import make_generator
-from dpsparse.release import Releases
-
-if TYPE_CHECKING:
-    from dpsparse.methods.frank_wolfe.problem import History
-
-
-class NotInTranscriptError(BaseException):
-    """A rebuilt run needs something that was not released. Not an `Exception`: a search takes those of its runs for
-    outcomes, and goes on."""
-
-
-class Hollow:
-    """Parts of rows (rows/parts.py) without rows: maps of them are hollow, and every look raises."""
-
-    def map(self, f: Callable[..., Any], each: Sequence[Any] | None = None) -> Hollow:
-        return self
-
-    def sum(self, shape: tuple[int, ...], add: Callable[..., Any]) -> NoReturn:
-        _refuse_look(add)
-
-    def collect(self, f: Callable[..., Any]) -> NoReturn:
-        _refuse_look(f)
-
-
-def _refuse_look(f: Any) -> NoReturn:
-    name = getattr(getattr(f, "func", f), "__name__", "a function")
-    raise NotInTranscriptError(f"rows are read outside of every release ({name})")
-
-
-@dataclass
-class Transcript:
-    """Everything that left the rows, in order; with `script`, answers that are handed out again."""
-
-    entries: list[tuple[str, str, Any]] = field(default_factory=list)  # kind, name, answer
-    script: Iterator[tuple[str, str, Any]] | None = None
-
-    def answer_or_repeat(self, kind: str, name: str, answer: Callable[[], Any]) -> Any:
-        """The answer: made now and written down, or the next of the script without a look at rows."""
-        if self.script is None:
-            found = answer()
-            self.entries.append((kind, name, deepcopy(found)))
-            return found
-        past = next(self.script, ("nothing", "", None))
-        if past[:2] != (kind, name):
-            raise NotInTranscriptError(
-                f"{kind} {name!r} follows where the recorded run had {past[0]} {past[1]!r}"
-            )
-        self.entries.append(past)
-        return deepcopy(past[2])
-
-    def same(self, kind: str, name: str, fact: Any) -> None:
-        """A public fact that must not differ between the runs."""
-        past = self.answer_or_repeat(kind, name, lambda: fact)
-        for wrong in differences(past, fact, name):
-            raise NotInTranscriptError(f"{kind}: {wrong} differs from that of the recorded run")
-
-
-class TranscribedReleases(Releases):
-    """Releases whose answers are written into a transcript, or read from one.
-
-    Secret draws that meet rows (which rows of a person are kept, which block a row is in) are no part of it: a rebuilt
-    run has no rows to draw for. Draws that depend on no row are, as other randomness would lead elsewhere.
-    """
-
-    def __init__(self, plan: Plan, rng: np.random.Generator, book: Transcript) -> None:
-        super().__init__(plan, rng)
-        self._book = book
-        book.same("plan", plan.method, plan.event)
-
-    def under(self, plan: Plan, name: str, part: str = "") -> TranscribedReleases:
-        self._book.same("run", name, part)
-        return type(self)(plan, self.rng, self._book)
-
-    def admit(self, rows: Any) -> Any:
-        if self._book.script is None:
-            return super().admit(rows)
-        hollow = copy(rows)
-        hollow._parts = Hollow()
-        return hollow
-
-    def capped(self, rows: Any) -> Any:
-        return super().capped(rows) if self._book.script is None else self.admit(rows)
-
-    def number_of_rows(self, rows: Any) -> int | None:
-        ask = super().number_of_rows
-        found: int | None = self._book.answer_or_repeat("fact", "number of rows", lambda: ask(rows))
-        return found
-
-    def drawn(self, what: str, draw: Callable[[np.random.Generator], np.ndarray]) -> np.ndarray:
-        return np.asarray(self._book.answer_or_repeat("draw", what, lambda: draw(self.rng)))
-
-    def _release(self, phase: str, mechanism: Answer) -> np.ndarray:
-        ask = super()._release
-        return np.asarray(
-            self._book.answer_or_repeat(mechanism.kind, phase, lambda: ask(phase, mechanism))
-        )
-
-    def _vertices(self, phase: str, vertices: Vertices) -> History:
-        ask = super()._vertices
-        picks = self._book.answer_or_repeat(
-            vertices.kind, phase, lambda: vertices.picks(ask(phase, vertices))
-        )
-        return vertices.history(picks)
-
-    def _tilted(self, phase: str, tilt: Tilt) -> np.ndarray:
-        ask = super()._tilted
-        return np.asarray(self._book.answer_or_repeat(tilt.kind, phase, lambda: ask(phase, tilt)))
 
 
 @dataclass(frozen=True)
@@ -186,49 +69,18 @@ def rebuild(
     >>> rebuild(run, table, [stranger]).holds
     True
     """
-    book = Transcript()
-    first = _carried_out(run, table, book)
-    n_answers = sum(kind not in ("plan", "run", "fact") for kind, _, _ in book.entries)
+    tape = Tape()
+    tape.record(run, table)
+    n_answers = sum(entry.kind not in NO_RELEASE for entry in tape.entries)
     for stranger in strangers:
-        found = _compared(run, stranger, book, first)
+        again = Tape(script=tape, hollow=True)
+        try:
+            again.record(run, stranger)
+        except ControlFlowError as error:
+            return Rebuilt(n_answers, (str(error),))
+        except Exception as error:
+            return Rebuilt(n_answers, (f"the rebuilt run fails: {type(error).__name__}: {error}",))
+        found = tuple(differences(tape.shown, again.shown, ""))
         if found:
             return Rebuilt(n_answers, found)
     return Rebuilt(n_answers, ())
-
-
-def _compared(
-    run: Callable[..., Any], stranger: Sequence[Any], book: Transcript, first: dict[str, Any]
-) -> tuple[str, ...]:
-    """Where the run without rows differs from the first."""
-    again = Transcript(script=iter(book.entries))
-    try:
-        second = _carried_out(run, stranger, again)
-    except NotInTranscriptError as error:
-        return (str(error),)
-    except Exception as error:
-        return (f"the rebuilt run fails: {type(error).__name__}: {error}",)
-    found = list(differences(first, second, ""))
-    if len(again.entries) < len(book.entries):
-        found.append("the rebuilt run releases less")
-    return tuple(found)
-
-
-def _carried_out(run: Callable[..., Any], table: Sequence[Any], book: Transcript) -> dict[str, Any]:
-    """All that anybody sees of a run."""
-
-    def make(plan: Plan) -> Releases:
-        return TranscribedReleases(plan, make_generator(None), book)
-
-    printed = io.StringIO()
-    with (
-        releases_made_by(make),
-        redirect_stdout(printed),
-        redirect_stderr(printed),
-        warnings.catch_warnings(record=True) as said,
-    ):
-        warnings.simplefilter("always")
-        # How many fits this process has made is a fact about the process, and the second run is one more.
-        warnings.simplefilter("ignore", UnpaidFitsWarning)
-        result = run(*table)
-    messages = [(w.category.__name__, str(w.message)) for w in said]
-    return {"result": result, "warnings": messages, "printed": printed.getvalue()}

@@ -39,7 +39,6 @@ LARGEST_LAST_STEP = (
 )
 # The second-order term of a logistic gradient is at most .048 sum |v| (v.d)^2; .04 n |d|^2 was enough (tables).
 SECOND_ORDER = 0.04
-BOX_TOO_WIDE = 10.0  # released spreads from the mean to a bound: a column beyond is named if no interval is given
 
 # ---- feature test --------------------------------------------------------------------------------
 

@@ -19,7 +19,7 @@ from dpsparse.evaluation.intervals import quantile
 from dpsparse.evaluation.scores import prepared as prepare_rows
 from dpsparse.exceptions import ParameterError
 from dpsparse.inference import plan as planning
-from dpsparse.inference.defaults import BOX_TOO_WIDE, INTERVAL_SHARES
+from dpsparse.inference.defaults import INTERVAL_SHARES
 from dpsparse.inference.solve import Found, estimate_weights
 from dpsparse.methods.schema import column_names
 from dpsparse.private_run import private_run
@@ -207,13 +207,17 @@ def dp_inference(
 
     found = private_run(plan, None, estimate, ledger=ledger, random_state=random_state)
     weights, covariance = to_units.T @ found.weights, np.full_like(found.covariance, np.inf)
-    half = np.full(len(weights), np.inf)
-    if not found.missing:
+    half, missing = np.full(len(weights), np.inf), ""
+    if found.missing:
+        missing = (
+            f"{found.missing}. More rows or epsilon, fewer columns or closer bounds would help"
+        )
+    else:
         covariance = to_units.T @ found.covariance @ to_units
         half = quantile(level) * np.sqrt(np.diag(covariance))
     return Inference(
         (*names, "intercept"), weights, weights - half, weights + half, covariance, level,
-        domain.class_labels()[1], plan, _clipped(domain), _what_to_do(found, columns, names),
+        domain.class_labels()[1], plan, _clipped(domain), missing,
     )  # fmt: skip
 
 
@@ -260,14 +264,6 @@ def _box(
     to_box[:-1, rank] = to_stored[:-1, :-1]
     to_box[:, -1] = to_stored[:, -1]
     return to_box, to_units
-
-
-def _what_to_do(found: Found, columns: np.ndarray, names: list[Any]) -> str:
-    if not found.missing:
-        return ""
-    wide = [str(names[j]) for j in range(len(columns)) if found.reaches[j] > BOX_TOO_WIDE]
-    closer = f", closer bounds for {', '.join(wide)}" if wide else ""
-    return f"{found.missing}. More rows or epsilon, fewer columns{closer} would help"
 
 
 def _columns(support: Any, X: Any) -> tuple[np.ndarray, list[Any]]:

@@ -35,20 +35,16 @@ from dpsparse.rows.moments import matrix
 
 @dataclass(frozen=True, eq=False)
 class Found:
-    """Weights of (u, 1), their covariance over samples and noise together, and how they were found.
-
-    Without an interval the covariance is infinite and `missing` says why."""
+    """Weights, their covariance over samples and noise together, and why no interval is given, if none is: the
+    covariance is infinite then."""
 
     weights: np.ndarray
     covariance: np.ndarray
     missing: str
-    reaches: (
-        np.ndarray
-    )  # released spreads from mean to farther bound of every column; infinite where noise hides it
 
 
 def estimate_weights(rows: Rows, to_box: np.ndarray, releases: Releases) -> Found:
-    """`to_box` maps (x, 1) to (u, 1); it is public."""
+    """Weights of (u, 1). `to_box` maps (x, 1) to (u, 1); it is public."""
     k = len(to_box)
     look = _look(rows, to_box, releases)
     to = _even_axes(rows, to_box, look, releases)
@@ -69,7 +65,7 @@ def estimate_weights(rows: Rows, to_box: np.ndarray, releases: Releases) -> Foun
         psi = psi - _short(np.linalg.solve(curvature, gradient))
     last = steps.last(psi, *_last_bounds(steps, psi, curvature, null, reach, early))
     covariance = last.covariance if last.missing else to.T @ last.covariance @ to
-    return Found(to.T @ last.psi, covariance, last.missing, look.reaches)
+    return Found(to.T @ last.weights, covariance, last.missing)
 
 
 # ---- coordinates ---------------------------------------------------------------------------------
@@ -81,7 +77,6 @@ class _Look:
     share: float  # of the second class
     mean: np.ndarray  # of every column, in [-1, 1]
     spread: np.ndarray
-    reaches: np.ndarray
 
 
 def _look(rows: Rows, to_box: np.ndarray, releases: Releases) -> _Look:
@@ -95,11 +90,10 @@ def _look(rows: Rows, to_box: np.ndarray, releases: Releases) -> _Look:
     least = min(max(2.0 * noise / n, 1e-9), 1.0)
     variance = np.diag(found)[:-2] / n - mean**2
     spread = np.sqrt(np.clip(variance, least, 1.0))
-    reaches = np.where(variance > least, (1.0 + np.abs(mean)) / spread, np.inf)
     share = float(
         np.clip(0.5 + found[-2, -1] / n / 2.0, defaults.RAREST_CLASS, 1.0 - defaults.RAREST_CLASS)
     )
-    return _Look(n, share, mean, spread, reaches)
+    return _Look(n, share, mean, spread)
 
 
 def _even_axes(rows: Rows, to_box: np.ndarray, look: _Look, releases: Releases) -> np.ndarray:
@@ -127,13 +121,6 @@ def _even_axes(rows: Rows, to_box: np.ndarray, look: _Look, releases: Releases) 
 
 
 @dataclass(frozen=True, eq=False)
-class _Last:
-    psi: np.ndarray
-    covariance: np.ndarray
-    missing: str
-
-
-@dataclass(frozen=True, eq=False)
 class _Steps:
     rows: Rows
     to: np.ndarray
@@ -152,7 +139,7 @@ class _Steps:
     def _released(self, phase: str, query: Query) -> tuple[np.ndarray, float]:
         return self.releases.gaussian(phase, query), self.releases.scale(phase, query)
 
-    def last(self, psi: np.ndarray, longest: float, bound: float) -> _Last:
+    def last(self, psi: np.ndarray, longest: float, bound: float) -> Found:
         """The step that carries the interval, for gradients of length at most `longest` and curvatures of `bound`."""
         k, one = len(psi), np.eye(len(psi))
         gradient, noise_g = self.gradient(4, psi, longest)
@@ -165,13 +152,13 @@ class _Steps:
         doubt = noise_h**2 * float(np.sum(inverse**2))
         missing = _why_missing(doubt, squared)
         if missing:
-            return _Last(psi - move, np.full((k, k), np.inf), missing)
+            return Found(psi - move, np.full((k, k), np.inf), missing)
         sampled = _lifted(matrix(spread), 0.0) + (noise_g**2 + math.sqrt(2.0) * noise_m) * one
         unsure = float(np.trace(inverse @ sampled @ inverse))
         farther = (squared + unsure) / (1.0 - doubt)
         error = sampled + noise_h**2 * (farther * one + np.outer(move, move))
         error += (defaults.SECOND_ORDER * self.n_rows * squared) ** 2 * one
-        return _Last(psi - move, inverse @ error @ inverse, "")
+        return Found(psi - move, inverse @ error @ inverse, "")
 
 
 def _last_bounds(

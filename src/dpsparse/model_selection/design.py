@@ -89,12 +89,6 @@ class Fit:
     def run(self, rows: Rows, releases: Releases) -> Solution:
         return self.plan.settings.solve(rows, releases.under(self.plan, self.name))
 
-    def for_width(self, setting: Setting, width: int) -> Fit | None:
-        """The same fit for fewer columns with the noise that was reserved, or None if it has no such plan."""
-        planned, labels = setting.n_features, setting.labels
-        plan = replan_for_width(self.model, self.plan, planned, width, labels)
-        return None if plan is None else replace(self, plan=plan)
-
 
 @dataclass(frozen=True)
 class Finals:
@@ -106,14 +100,6 @@ class Finals:
     def phases(self) -> tuple[Phase, ...]:
         event = dearest_event([merge_gaussians(fit.plan.event) for fit in self.fits])
         return (Phase(FIT, event, "the model that is released"),)
-
-
-@dataclass(frozen=True)
-class Winner:
-    """The one result of a search: which candidate, and its released weights."""
-
-    index: int
-    solution: Solution
 
 
 @dataclass(frozen=True)
@@ -132,14 +118,15 @@ class Search:
         limits = [fit.plan.max_rows for fit in (*self.fits, *self.finals)]
         return min((limit for limit in limits if limit is not None), default=None)
 
-    def run(self, rows: Rows, releases: Releases) -> Winner:
+    def run(self, rows: Rows, releases: Releases) -> tuple[int, Solution]:
+        """Which candidate was chosen, and its released weights."""
         if not self.fits:
             solution = self.finals[0].run(rows, releases)
             best = self._choose(rows, [solution], releases)
         else:
             best = self._choose(rows, [fit.run(rows, releases) for fit in self.fits], releases)
             solution = self.finals[self.of_candidate[best]].run(rows, releases)
-        return Winner(best, self._apply(best, solution))
+        return best, self._apply(best, solution)
 
     def _apply(self, index: int, solution: Solution) -> Solution:
         setting = self.setting
@@ -157,14 +144,15 @@ class Search:
 
     def for_width(self, width: int) -> Search | None:
         """The same search for fewer columns with the noise that was reserved, or None if a fit has no such plan."""
-        all_fits = (*self.fits, *self.finals)
-        replanned = [fit.for_width(self.setting, width) for fit in all_fits]
-        known = tuple(fit for fit in replanned if fit is not None)
-        if len(known) < len(all_fits):
-            return None
-        k = len(self.fits)
-        setting = replace(self.setting, n_features=width)
-        return replace(self, setting=setting, fits=known[:k], finals=known[k:])
+        planned, labels = self.setting.n_features, self.setting.labels
+        fits = []
+        for fit in (*self.fits, *self.finals):
+            plan = replan_for_width(fit.model, fit.plan, planned, width, labels)
+            if plan is None:
+                return None
+            fits.append(replace(fit, plan=plan))
+        k, setting = len(self.fits), replace(self.setting, n_features=width)
+        return replace(self, setting=setting, fits=tuple(fits[:k]), finals=tuple(fits[k:]))
 
 
 def price_search(setting: Setting, budget: Budget, left: float = 1.0) -> Search:

@@ -31,13 +31,14 @@ from dpsparse.methods.schema import (
     refuse_weights,
     warn_if_target_is_a_column,
 )
+from dpsparse.methods.solution import Solution
 from dpsparse.model_selection.candidates import (
     add_step_name,
     list_candidates,
     model_parameters,
     strip_step_name,
 )
-from dpsparse.model_selection.design import FIT, Search, Setting, Winner, lost_rows, price_search
+from dpsparse.model_selection.design import FIT, Search, Setting, lost_rows, price_search
 from dpsparse.preprocessing.pipeline import DPPipeline, RawTable, add_empty_columns
 from dpsparse.private_run import private_run
 from dpsparse.random import is_seeded
@@ -261,14 +262,14 @@ class DPSearchCV(MetaEstimatorMixin, BaseEstimator):
 
         def search_table(releases: Releases) -> None:
             search = plan.settings
-            winner = search.run(releases.capped(rows), releases)
-            model = self._make_winner(winner, search, plan)
+            index, solution = search.run(releases.capped(rows), releases)
+            model = self._make_winner(index, solution, search, plan)
             model.n_features_in_ = self.n_features_in_
             if names is not None:
                 model.feature_names_in_ = names
             if limits is not None:
                 model._rescale(1.0 / np.abs(limits).max(axis=1))
-            self._publish(model, winner, search, plan)
+            self._publish(model, index, search, plan)
 
         return plan, rows, search_table
 
@@ -288,13 +289,13 @@ class DPSearchCV(MetaEstimatorMixin, BaseEstimator):
         search, prepared = _match_width(plan.settings, prepared, len(names))
         names += ["(none)"] * (search.setting.n_features - len(names))
         rows = prepared.clipped(search.setting.estimator._domain, read.labels, len(names))
-        winner = search.run(releases.capped(rows), releases)
+        index, solution = search.run(releases.capped(rows), releases)
         own = plan.phases[-len(search.fits) - 2 :]  # without those of the steps
         spent = event_epsilon(replace(plan, phases=own).event, self.delta)
         inner = replace(plan, phases=own, epsilon=spent, table=PREPARED, source=TUNING)
-        model = self._make_winner(winner, search, inner)
+        model = self._make_winner(index, solution, search, inner)
         model.n_features_in_, model.feature_names_ = len(names), tuple(names)
-        chosen = model_parameters(search.setting.candidates[winner.index])
+        chosen = model_parameters(search.setting.candidates[index])
         pipeline.set_params(
             epsilon=self.epsilon,
             random_state=self.random_state,
@@ -304,14 +305,16 @@ class DPSearchCV(MetaEstimatorMixin, BaseEstimator):
         self.n_features_in_ = pipeline.n_features_in_
         if hasattr(pipeline, "feature_names_in_"):
             self.feature_names_in_ = pipeline.feature_names_in_
-        self._publish(pipeline, winner, search, plan)
+        self._publish(pipeline, index, search, plan)
 
-    def _make_winner(self, winner: Winner, search: Search, plan: Plan) -> BaseDPLinearModel:
+    def _make_winner(
+        self, index: int, solution: Solution, search: Search, plan: Plan
+    ) -> BaseDPLinearModel:
         """The chosen candidate as a fitted model, with the plan that paid for it."""
-        setting, solution = search.setting, winner.solution
+        setting = search.setting
         model = type(setting.estimator)(**setting.estimator.get_params(deep=False))
         model.set_params(
-            **model_parameters(setting.candidates[winner.index]),
+            **model_parameters(setting.candidates[index]),
             epsilon=plan.epsilon,
             delta=self.delta,
             random_state=self.random_state,
@@ -323,13 +326,13 @@ class DPSearchCV(MetaEstimatorMixin, BaseEstimator):
         model.plan_, model.privacy_ = plan, plan.guarantee
         return model
 
-    def _publish(self, best: Any, winner: Winner, search: Search, plan: Plan) -> None:
+    def _publish(self, best: Any, index: int, search: Search, plan: Plan) -> None:
         points = [dict(point) for point in search.setting.candidates]
         if self._pipeline is not None:
             points = [add_step_name(point, self._pipeline.steps[-1][0]) for point in points]
         best.search_ = {"estimator": clone(self.estimator), "candidates": points}
-        self.best_estimator_, self.best_index_ = best, winner.index
-        self.best_params_ = points[winner.index]
+        self.best_estimator_, self.best_index_ = best, index
+        self.best_params_ = points[index]
         self.plan_, self.privacy_ = plan, plan.guarantee
 
     # ---- the winner speaks ---------------------------------------------------------------------
