@@ -56,21 +56,14 @@ def epsilon_below(losses: np.ndarray, target_delta: float, confidence: float = 0
 
 
 def mean_below(values: np.ndarray, alpha: float) -> float:
-    """A number the mean of i.i.d. `values` in [0, 1] exceeds with probability 1 - alpha.
-
-    The better of Chernoff's bound (a Bernoulli variable is the extreme case) and the empirical
-    Bernstein bound of Maurer and Pontil, each at alpha/2.
-    """
-    n, mean = len(values), float(np.mean(values))
-    rate = math.log(2.0 / alpha) / n
-    chernoff, high = 0.0, mean
+    """A number the mean of i.i.d. `values` in [0, 1] exceeds with probability 1 - alpha: Chernoff's bound, for which a
+    Bernoulli variable is the extreme case."""
+    mean, rate = float(np.mean(values)), -math.log(alpha) / len(values)
+    low, high = 0.0, mean
     for _ in range(60):
-        middle = 0.5 * (chernoff + high)
+        middle = 0.5 * (low + high)
         if rel_entr(mean, middle) + rel_entr(1.0 - mean, 1.0 - middle) > rate:
-            chernoff = middle
+            low = middle
         else:
             high = middle
-    spread = float(np.var(values, ddof=1)) if n > 1 else 1.0
-    bernstein = mean - math.sqrt(2.0 * spread * math.log(4.0 / alpha) / n)
-    bernstein -= 7.0 * math.log(4.0 / alpha) / (3.0 * max(n - 1, 1))
-    return max(chernoff, bernstein, 0.0)
+    return low

@@ -10,15 +10,9 @@ from dpsparse._checks import check_terms
 from dpsparse.accounting.budget import Budget
 from dpsparse.accounting.guarantee import FITTED, PERSON, ROW, Plan
 from dpsparse.domain import Domain
-from dpsparse.domain.clipping import refuse_malformed, within_limits
+from dpsparse.domain.clipping import within_limits
 from dpsparse.exceptions import ParameterError
 from dpsparse.methods.base import BaseDPClassifier
-from dpsparse.methods.schema import (
-    check_lengths,
-    checked_data,
-    column_names,
-    warn_if_target_is_a_column,
-)
 from dpsparse.random import is_seeded
 from dpsparse.rows import Rows
 
@@ -78,14 +72,7 @@ def read(X: Any, y: Any, domain: Domain, groups: Any) -> tuple[Rows, np.ndarray 
     Methods of this room bound rows themselves, so an entry bound that nobody declared clips nothing: it would change
     what is estimated, and no result could say so.
     """
-    if (groups is None) != (domain.unit == "row"):
-        raise ParameterError("groups and Domain(unit='person') belong together: give both or none.")
-    refuse_malformed(X)
-    names = column_names(X)
-    warn_if_target_is_a_column(y, names)
     model = BaseDPClassifier(domain)
-    y, labels = model._read_targets(y)
-    X = checked_data(model, X, ensure_all_finite=False)
-    check_lengths(X, y)
-    limits = domain.column_limits(names, X.shape[1])
+    model._check_groups(groups)
+    X, y, labels, limits = model._read_table(X, y, model)
     return Rows.clip(within_limits(X, limits), y, domain, labels=labels, groups=groups), limits

@@ -371,14 +371,8 @@ class BaseDPLinearModel(FittedLinearModel):
             plan = self._priced(X.n_features, labels)
             rows = X.clipped(self._clipping(X.n_features), labels, groups)
         else:
-            refuse_malformed(X)
-            warn_if_target_is_a_column(y, column_names(X))
-            y, labels = self._read_targets(y)
-            X = checked_data(self, X, ensure_all_finite=False)
-            check_lengths(X, y)
-            names = getattr(self, "feature_names_in_", None)
-            limits = self._domain.column_limits(names, X.shape[1])
-            self._check_scales(names)
+            X, y, labels, limits = self._read_table(X, y, self)
+            self._check_scales(getattr(self, "feature_names_in_", None))
             plan = self._priced(X.shape[1], labels)
             clipping = self._clipping(X.shape[1])
             X = within_limits(X, limits)
@@ -391,6 +385,19 @@ class BaseDPLinearModel(FittedLinearModel):
 
         private_run(plan, rows, fit_and_publish, ledger=self.ledger, random_state=self.random_state)
         return self
+
+    def _read_table(
+        self, X: Any, y: Any, owner: Any
+    ) -> tuple[Any, np.ndarray, np.ndarray | None, np.ndarray | None]:
+        """A checked table in memory, its targets as codes or numbers, the labels, and the declared bounds of columns.
+        `owner` is what is fitted (this model, or a search for it) and keeps the names of columns."""
+        refuse_malformed(X)
+        warn_if_target_is_a_column(y, column_names(X))
+        y, labels = self._read_targets(y)
+        X = checked_data(owner, X, ensure_all_finite=False)
+        check_lengths(X, y)
+        names = getattr(owner, "feature_names_in_", None)
+        return X, y, labels, self._domain.column_limits(names, X.shape[1])
 
     def _most_rows(self, n_features: int) -> int | None:
         """Rows, not declared but there, that the method's arithmetic is proven for; None where that is no question."""

@@ -21,15 +21,11 @@ from dpsparse.accounting import Budget, Guarantee, Phase, Plan
 from dpsparse.accounting import epsilon as event_epsilon
 from dpsparse.accounting.budget import gaussian_parameter_at
 from dpsparse.accounting.guarantee import FITTED, PERSON, PREPARED, RAW, ROW
-from dpsparse.domain.clipping import refuse_malformed, within_limits
+from dpsparse.domain.clipping import within_limits
 from dpsparse.exceptions import ParameterError
 from dpsparse.methods.base import BaseDPLinearModel
 from dpsparse.methods.schema import (
-    check_lengths,
-    checked_data,
-    column_names,
     refuse_weights,
-    warn_if_target_is_a_column,
 )
 from dpsparse.methods.solution import Solution
 from dpsparse.model_selection.candidates import (
@@ -248,13 +244,8 @@ class DPSearchCV(MetaEstimatorMixin, BaseEstimator):
         """The plan for a table of numbers, its rows, and what to do with them once it is paid."""
         estimator = self.estimator
         estimator._check_groups(groups)
-        refuse_malformed(X)
-        warn_if_target_is_a_column(y, column_names(X))
-        y, labels = estimator._read_targets(y)
-        X = checked_data(self, X, ensure_all_finite=False)
-        check_lengths(X, y)
+        X, y, labels, limits = estimator._read_table(X, y, self)
         names = getattr(self, "feature_names_in_", None)
-        limits = estimator._domain.column_limits(names, X.shape[1])
         estimator._check_scales(names)
         plan = self._priced(X.shape[1], labels)
         X = within_limits(X, limits)
