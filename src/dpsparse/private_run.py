@@ -8,11 +8,14 @@ before noise is drawn. Fits, preparation steps, pipelines, searches, evaluations
 
 from __future__ import annotations
 
+import math
+import os
+import sys
 import threading
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -20,7 +23,7 @@ from dpsparse._checks import show_number
 from dpsparse.accounting.conversion import epsilon as event_epsilon
 from dpsparse.accounting.events import Event, Exponential, Repeated, Sequence, leaves
 from dpsparse.accounting.guarantee import EVALUATED, Plan
-from dpsparse.exceptions import DomainError, NotPrivateWarning, UnpaidFitsWarning
+from dpsparse.exceptions import DomainError, NotPrivateWarning, ParameterError, UnpaidFitsWarning
 from dpsparse.jit import NO_NUMBA, numba
 from dpsparse.mechanisms.top_k import MOST_CANDIDATES
 from dpsparse.random import make_generator
@@ -37,6 +40,7 @@ MakeReleases = Callable[[Plan], Releases]
 # are public, and hold nothing about rows.
 _unpaid: dict[tuple[str, str], Counter[Event]] = {}
 _lock = threading.Lock()
+_RUN_IN_TASK = "DPSPARSE_FIT_IN_TASK"
 
 # None makes the ordinary releases. The audit sets its own, which write down everything that leaves.
 _make_releases: ContextVar[MakeReleases | None] = ContextVar("make_releases", default=None)
@@ -57,6 +61,7 @@ def private_run(
     """
     if numba is None:
         raise ImportError(NO_NUMBA)
+    _refuse_inside_task(plan)
     _refuse_too_many_rows(plan, rows)
     _refuse_too_many_candidates(plan, rows)
     _warn_if_not_private(plan)
@@ -83,6 +88,25 @@ def releases_made_by(make: MakeReleases) -> Iterator[None]:
         yield
     finally:
         _make_releases.reset(token)
+
+
+def _refuse_inside_task(plan: Plan) -> None:
+    """Dask and Spark may run a task twice, and a private run that is carried out twice spends twice."""
+    if math.isinf(plan.epsilon) or os.environ.get(_RUN_IN_TASK) == "1":
+        return
+    inside = []
+    if (distributed := sys.modules.get("distributed")) is not None:
+        with suppress(ValueError):
+            inside.append((distributed.get_worker(), "Dask"))
+    if (pyspark := sys.modules.get("pyspark")) is not None:
+        inside.append((pyspark.TaskContext.get(), "Spark"))
+    for task, engine in inside:
+        if task is not None:
+            raise ParameterError(
+                f"{plan.method} was called inside a {engine} task. {engine} may run a task again, and every run spends "
+                f"epsilon: call it outside; fits take Rows.from_{engine.lower()}. The environment variable "
+                f"{_RUN_IN_TASK}=1 on the workers allows it nevertheless."
+            )
 
 
 def _refuse_too_many_rows(plan: Plan, rows: Rows | None) -> None:

@@ -1,11 +1,14 @@
 """Fits without a ledger are counted in the process, whoever calls them."""
 
 import importlib
+import sys
 import warnings
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from sklearn.calibration import CalibratedClassifierCV
+from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import make_pipeline
@@ -19,10 +22,11 @@ from dpsparse import (
     DPSearchCV,
     DPStandardizer,
     Ledger,
+    dp_evaluate,
     dp_inference,
 )
 from dpsparse.accounting import Repeated, epsilon
-from dpsparse.exceptions import BudgetWarning, UnpaidFitsWarning
+from dpsparse.exceptions import BudgetWarning, ParameterError, UnpaidFitsWarning
 
 private_run = importlib.import_module("dpsparse.private_run")
 RNG = np.random.default_rng(0)
@@ -81,17 +85,26 @@ def test_wrappers_that_fit_several_times_are_not_silent(wrapper):
     assert warnings_of(lambda: wrapper.fit(X, y))
 
 
-@pytest.mark.parametrize(
-    "second",
-    [
-        lambda: DPPipeline([("scale", DPStandardizer()), ("model", model())]).fit(X, Y),
-        lambda: DPSearchCV(model(), {"n_nonzero": [1, 2]}).fit(X, Y),
-        lambda: DPStandardizer(epsilon=1.0).fit(X),
-        lambda: DPFeatureTest(DOMAIN).fit(X, Y),
-        lambda: dp_inference(X, Y, [0], DOMAIN),
-    ],
-    ids=["pipeline", "search", "step", "feature test", "inference"],
-)
+RUNS = {
+    "pipeline": lambda: DPPipeline([("scale", DPStandardizer()), ("model", model())]).fit(X, Y),
+    "search": lambda: DPSearchCV(model(), {"n_nonzero": [1, 2]}).fit(X, Y),
+    "step": lambda: DPStandardizer(epsilon=1.0).fit(X),
+    "feature test": lambda: DPFeatureTest(DOMAIN).fit(X, Y),
+    "inference": lambda: dp_inference(X, Y, [0], DOMAIN),
+}
+EVALUATION = {"evaluation": lambda: dp_evaluate(LogisticRegression().fit(X, Y), X, Y, epsilon=1.0)}
+
+
+@pytest.mark.parametrize("run", {**RUNS, **EVALUATION}.values(), ids={**RUNS, **EVALUATION})
+def test_no_private_run_starts_inside_a_task_of_a_cluster(run, monkeypatch):
+    """Dask may carry out a task twice; fits alone were refused there."""
+    dask = SimpleNamespace(get_worker=lambda: "a worker")
+    monkeypatch.setitem(sys.modules, "distributed", dask)
+    with pytest.raises(ParameterError, match="inside a Dask task"):
+        run()
+
+
+@pytest.mark.parametrize("second", RUNS.values(), ids=RUNS)
 def test_every_kind_of_fit_counts(second):
     model().fit(X, Y)
     with warnings.catch_warnings():

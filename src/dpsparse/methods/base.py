@@ -39,7 +39,6 @@ from dpsparse.methods.schema import (
     checked_score,
     column_names,
     is_dask,
-    refuse_inside_task,
     refuse_spark,
     refuse_weights,
     warn_if_target_is_a_column,
@@ -356,7 +355,6 @@ class BaseDPLinearModel(FittedLinearModel):
         self._check_groups(groups)
         if weights is not None:
             self._domain.require("weight_bound", "fit with sample_weight")
-        refuse_inside_task(self.epsilon)
         refuse_spark(X)
         limits = None
         if is_dask(X):

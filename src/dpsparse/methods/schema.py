@@ -8,8 +8,6 @@ are shown where scikit-learn's contract demands it (`predict` on other columns t
 from __future__ import annotations
 
 import contextlib
-import math
-import os
 import sys
 import warnings
 from collections.abc import Callable, Mapping
@@ -27,7 +25,6 @@ from dpsparse._checks import decoded, without_leaking_errors
 from dpsparse.exceptions import NotNumericError, ParameterError, SchemaError
 
 _SHOWN_NAMES = 5
-_FIT_IN_TASK = "DPSPARSE_FIT_IN_TASK"
 _UNREADABLE = (
     "X must be a numeric table (array, CSR or CSC matrix, data frame) with one row per sample."
 )
@@ -269,25 +266,6 @@ def is_dask(X: Any) -> bool:
     if isinstance(X, (list, tuple)):
         return len(X) > 0 and is_dask(X[0])
     return "dask" in sys.modules and type(X).__module__.split(".")[0] in ("dask", "dask_expr")
-
-
-def refuse_inside_task(epsilon: float) -> None:
-    """Dask and Spark may run a task twice, and a fit that runs twice spends twice."""
-    if math.isinf(epsilon) or os.environ.get(_FIT_IN_TASK) == "1":
-        return
-    inside = []
-    if (distributed := sys.modules.get("distributed")) is not None:
-        with contextlib.suppress(ValueError):
-            inside.append((distributed.get_worker(), "Dask"))
-    if (pyspark := sys.modules.get("pyspark")) is not None:
-        inside.append((pyspark.TaskContext.get(), "Spark"))
-    for task, engine in inside:
-        if task is not None:
-            raise ParameterError(
-                f"fit was called inside a {engine} task. {engine} may run a task again, and every run spends epsilon: "
-                f"call fit outside, with Rows.from_{engine.lower()}. The environment variable {_FIT_IN_TASK}=1 on the "
-                "workers allows it nevertheless."
-            )
 
 
 def refuse_spark(X: Any) -> None:
