@@ -88,10 +88,10 @@ def check_pair(subject: Subject, pair: Pair, seed: int = 0) -> Finding:
     except Exception as error:  # an error on one table only is an answer about the row
         return Finding((f"control flow: {type(error).__name__}: {error}",), {}, pair)
     # What is printed is compared where a run is rebuilt: code that is compiled on its way says so once.
-    seen = [{**tape.shown, "printed": ""} for tape in (first, second)]
+    one_sees, other_sees = ({**tape.shown, "printed": ""} for tape in (first, second))
     complaints = [
         f"{name} differs although every answer was the same"
-        for name in differences(*seen, type(subject.estimator).__name__)
+        for name in differences(one_sees, other_sees, type(subject.estimator).__name__)
     ]
     complaints += _not_finite(first.shown["result"])
     one, two = first.entries, second.entries
