@@ -19,8 +19,7 @@ from dpsparse import (
     DPScreenedLassoClassifier,
     DPScreenedLassoRegressor,
 )
-from dpsparse.accounting.events import Exponential
-from dpsparse.accounting.events import leaves
+from dpsparse.accounting.events import Exponential, leaves
 from dpsparse.audit.noise import rare_p_value, selection_p_value
 from dpsparse.audit.subject import Subject
 from dpsparse.mechanisms import Release

@@ -35,7 +35,6 @@ from dpsparse.accounting.events import (
     leaves,
 )
 from dpsparse.accounting.guarantee import Phase
-from dpsparse.accounting.events import leaves
 from dpsparse.audit.neighbours import Pair, boundary_pairs, climb
 from dpsparse.audit.recorded import NO_RELEASE, ControlFlowError, Tape
 from dpsparse.audit.same import differences
@@ -195,7 +194,9 @@ def loudest(subject: Subject, seed: int) -> Pair:
 
 
 def _not_finite(model: Any) -> list[str]:
-    shown = {name: getattr(model, name, None) for name in ("coef_", "intercept_", "coef_noise_")}
+    # What a record keeps is not asked for more: a report computes then, and would differ from one that was not asked.
+    kept = getattr(model, "__dict__", {})
+    shown = {name: kept.get(name) for name in ("coef_", "intercept_", "coef_noise_")}
     return [
         f"{name} is not finite"
         for name, value in shown.items()
