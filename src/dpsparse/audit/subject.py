@@ -14,6 +14,8 @@ from dpsparse.accounting.guarantee import Plan
 from dpsparse.audit.neighbours import Pair, pairs, row_weights, worst_pairs
 from dpsparse.audit.recorded import Tape
 from dpsparse.audit.tables import Schema
+from dpsparse.domain import Domain
+from dpsparse.exceptions import ParameterError
 from dpsparse.methods.base import BaseDPLinearModel
 from dpsparse.private_run import releases_made_by
 from dpsparse.random import make_generator
@@ -38,8 +40,9 @@ class Subject:
         names = self.estimator.get_params()
         self.estimator.set_params(**{n: -1 for n in names if n.split("__")[-1] == "verbose"})
         owner = getattr(self.estimator, "estimator", self.estimator)  # what a search is about
-        domain = owner._domain if hasattr(owner, "_domain") else owner.domain
-        self.schema = Schema(domain, owner.adjacency, n_features, roles)
+        if not isinstance(owner.domain, Domain):
+            raise ParameterError("An audit makes up tables of a declared Domain(...); state one.")
+        self.schema = Schema(owner.domain, owner.adjacency, n_features, roles)
         self._run = run
         self._plans: dict[tuple[int, str], Plan] = {}
         self._last: tuple[Pair, int, Tape] | None = None
@@ -105,8 +108,7 @@ class Subject:
         if self._run is not None:
             return self._run(*table)
         model = type(self.estimator)(**self.estimator.get_params(deep=False))
-        if hasattr(model, "_priced"):
-            model._priced = self._priced
+        model._priced = self._priced
         return self._fit(model, *table)
 
     def _fit(self, model: Any, X: Any, y: Any, groups: Any = None) -> Any:
