@@ -3,7 +3,7 @@
 | function | paper | data |
 |---|---|---|
 | make_screening_regression | Khanna, Lu, Raff 2023 (screening) | 3000 x 600, 35 weights +1 and 35 weights -1 |
-| make_transfer_data | Wang, Gu 2020 | uniform(-1, 1) design, s random weights, linear or logistic |
+| make_transfer_data | Wang, Gu 2020 | 1,000 uniform(-1, 1) columns, ten random weights, linear |
 | make_sparsifier_classification | Khanna, Lu, Raff 2023 | 10,000 x 100, correlation 0.5^|i-j|, 8 weights |
 | make_wide_text | stand-in for RCV1, News20, URL, Web, KDDA, E2006 | Zipf columns, rows of norm 1 |
 
@@ -43,60 +43,45 @@ def make_screening_regression(
     *,
     correlated: bool = False,
     n_samples: int = 3000,
-    n_features: int = 600,
-    n_each: int = 35,
     scaled_by: Literal["sample", "bound"] = "sample",
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """X, y = X w and w of Khanna, Lu and Raff (2023, screening): `n_each` weights +1, as many -1, the rest 0.
+    """X, y = X w and w of Khanna, Lu and Raff (2023, screening): 35 weights +1, as many -1, 530 of 0.
 
     The papers do not say where the weights stand. They come first here: only neighbours make
     correlation help as the sequel of that paper reports.
     """
     rng = make_generator(seed)
-    X = _correlated_normal(rng, n_samples, n_features, 0.5 if correlated else 0.0)
+    X = _correlated_normal(rng, n_samples, 600, 0.5 if correlated else 0.0)
     X = _unit_entries(X, scaled_by, per_column=False)
-    w = np.zeros(n_features)
-    w[:n_each], w[n_each : 2 * n_each] = 1.0, -1.0
+    w = np.repeat([1.0, -1.0, 0.0], [35, 35, 530])
     return X, X @ w, w
 
 
 def make_transfer_data(
-    seed: int,
-    *,
-    task: Literal["linear", "logistic"] = "linear",
-    n_samples: int = 800,
-    n_features: int = 1000,
-    n_nonzero: int = 10,
-    noise_variance: float = 0.1,
+    seed: int, n_samples: int = 800
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """X uniform in [-1, 1], y and the true weights of Wang and Gu (2020), section 5.1.
+    """X uniform in [-1, 1], y and the ten true weights of the linear model of Wang and Gu (2020), section 5.1.
 
-    The paper says that the weights are "randomly generated"; here they are standard normal. Its
-    logistic model has P(y = 1) = 1/(1 + exp(x.w)): the sign is kept by returning -w as the truth.
+    The paper says that the weights are "randomly generated"; here they are standard normal.
     """
     rng = make_generator(seed)
-    X = rng.uniform(-1.0, 1.0, (n_samples, n_features))
-    w = np.zeros(n_features)
-    w[rng.permutation(n_features)[:n_nonzero]] = rng.standard_normal(n_nonzero)
-    margins = X @ w
-    if task == "linear":
-        return X, margins + math.sqrt(noise_variance) * rng.standard_normal(n_samples), w
-    y = (rng.random(n_samples) < 1.0 / (1.0 + np.exp(margins))).astype(np.int64)
-    return X, y, -w
+    X = rng.uniform(-1.0, 1.0, (n_samples, 1000))
+    w = np.zeros(1000)
+    w[rng.permutation(1000)[:10]] = rng.standard_normal(10)
+    return X, X @ w + math.sqrt(0.1) * rng.standard_normal(n_samples), w
 
 
 def make_sparsifier_classification(
     seed: int,
     *,
     n_samples: int = 10_000,
-    n_features: int = 100,
     scaled_by: Literal["sample", "bound"] = "sample",
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """X, noiseless labels 0/1 and the eight true weights of Khanna, Lu and Raff (2023), section 4.2."""
     rng = make_generator(seed)
-    X = _correlated_normal(rng, n_samples, n_features, 0.5)
+    X = _correlated_normal(rng, n_samples, 100, 0.5)
     X = _unit_entries(X, scaled_by, per_column=True)
-    w = np.zeros(n_features)
+    w = np.zeros(100)
     w[:8] = (10, 9, 8, 7, 6, 5, 4, 0.5)
     return X, (X @ w > 0).astype(np.int64), w
 
@@ -106,13 +91,12 @@ def make_wide_text(
     like: str,
     *,
     fraction: float = 1.0,
-    n_informative: int = 200,
     task: Literal["binary", "regression"] = "binary",
     n_samples: int | None = None,
 ) -> tuple[sp.csr_array, np.ndarray]:
     """A stand-in of the shape of `like` (see STAND_INS): Zipf columns, non-negative rows of norm 1.
 
-    Labels come from about `n_informative` words, frequent to middling, with logistic noise; nothing
+    Labels come from about 200 words, frequent to middling, with logistic noise; nothing
     else is like the original. `fraction` shrinks rows and columns alike, the entries of a row stay;
     `n_samples` asks for another number of rows at fraction 1, test rows among them for instance.
     """
@@ -137,7 +121,7 @@ def make_wide_text(
     norms = np.sqrt(X.multiply(X).sum(axis=1))
     X.data /= np.repeat(norms, np.diff(X.indptr))
     w = np.zeros(d)
-    place = np.unique((10.0 * (d / 200.0) ** rng.random(n_informative)).astype(np.int64)) + n_dense
+    place = np.unique((10.0 * (d / 200.0) ** rng.random(200)).astype(np.int64)) + n_dense
     place = np.concatenate([np.arange(n_dense), place[place < d]])
     signs = np.where(np.arange(len(place)) % 2, 1.0, -1.0)
     w[place] = signs * (0.5 + rng.exponential(0.5, len(place)))

@@ -1,6 +1,6 @@
 """Every tuned number behind the choice of DPSparseRegressor. N: effective rows, that is rows times mu.
 
-Chosen on training splits: dpsparse lab run defaults --training.
+Chosen on training splits: dpsparse lab run board --training.
 """
 
 from __future__ import annotations

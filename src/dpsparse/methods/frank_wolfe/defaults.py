@@ -1,6 +1,6 @@
 """Every tuned number of Frank-Wolfe and of screening; plan.py has the rules.
 
-Chosen on training splits: dpsparse lab run defaults --training --methods DPLasso DPScreenedLasso.
+Chosen on training splits: dpsparse lab run board --training --methods "DPLasso; DPScreenedLasso".
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Every tuned number of noisy gradients.
 
-Chosen on training splits: dpsparse lab run defaults --training --methods DPGradient; why each is there:
+Chosen on training splits: dpsparse lab run board --training --methods DPGradient; why each is there:
 experiments/notebook/frontier.md.
 """
 

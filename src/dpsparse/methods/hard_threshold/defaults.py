@@ -1,6 +1,6 @@
 """Every tuned number of hard thresholding.
 
-Chosen on training splits: dpsparse lab run defaults --training --methods DPHardThreshold.
+Chosen on training splits: dpsparse lab run board --training --methods DPHardThreshold.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Every tuned number of the look at targets and rows.
 
-Chosen on training splits: dpsparse lab run defaults --training.
+Chosen on training splits: dpsparse lab run board --training.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Every tuned number of ridge regression on a narrow table. N: effective rows, that is rows times mu.
 
-Chosen on training splits: dpsparse lab run defaults --training --methods "DPRidge; DPSparse".
+Chosen on training splits: dpsparse lab run board --training --methods "DPRidge; DPSparse".
 """
 
 from __future__ import annotations
