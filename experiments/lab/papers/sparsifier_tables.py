@@ -13,6 +13,7 @@ import math
 import numpy as np
 
 import dpsparse as dp
+import papers_data
 from dpsparse.random import make_generator, two_sided_geometric
 from lab.methods import promise
 from lab.papers.chapter import AFTER_THE_FACT, AS_PRINTED, BY_CONSTRUCTION, derive_seed
@@ -39,13 +40,13 @@ MATCHED = {
     "synthetic": (19, 37, 61), "mushrooms": (18, 31, 35), "a9a": (21, 60, 66), "w8a": (27, 58, 84),
     "colon-cancer": (70, 67, 67), "gisette": (110, 110, 110),  # gisette without a pilot
 }  # fmt: skip
-WIDTHS = {
-    "kddcup99": 122, "covtype": 54, "splice": 60, "phishing": 68, "synthetic": 100, "mushrooms": 112,
-    "a9a": 123, "w8a": 300, "colon-cancer": 2000, "gisette": 5000,
-}  # fmt: skip
 LASSO, SPARSIFIER, GRADIENT = "private LASSO", "Sparsifier", "DP gradient (ours)"
 PRINTED = ", as printed"
 READING = {"mode": "published", "part": "step of 002"}
+
+
+def _width(name):
+    return 100 if name == "synthetic" else papers_data.info(name).n_features
 
 
 def _sizes(p):
@@ -142,8 +143,7 @@ def _private(name, methods):
 def trial1(config, seed, number):
     A, a, _, _ = parts(config["dataset"], config["mode"], seed)
     w, guarantee = fit_weights(config, A, a, seed, N_ITER)
-    found = {"non-zeros": np.count_nonzero(w)}
-    return found if guarantee is None else found | {"guarantee": guarantee}
+    return {"non-zeros": np.count_nonzero(w), "guarantee": guarantee}
 
 
 def trial2(config, seed, number):
@@ -156,8 +156,7 @@ def trial2(config, seed, number):
         margins, nonzeros = w.decision_function(B), w.n_nonzero_
     else:
         margins, nonzeros = B @ w, np.count_nonzero(w)
-    found = {"non-zeros": nonzeros, **classifier_scores(margins, b)}
-    return found if guarantee is None else found | {"guarantee": guarantee}
+    return {"non-zeros": nonzeros, "guarantee": guarantee, **classifier_scores(margins, b)}
 
 
 def kind1(cell, metric):
@@ -211,10 +210,10 @@ def facts1(summary):
 
     lasso, sparsifier = averages(LASSO), averages(SPARSIFIER)
     coin = [
-        abs(a.mean - sum(_sizes(WIDTHS[name])) / 2) <= 2 * a.error + 0.5
+        abs(a.mean - sum(_sizes(_width(name))) / 2) <= 2 * a.error + 0.5
         for name, a in sparsifier.items()
     ]
-    dense = [a.mean > 0.5 * WIDTHS[name] for name, a in lasso.items()]
+    dense = [a.mean > 0.5 * _width(name) for name, a in lasso.items()]
     return {"dense": sum(dense), "all": len(dense), "coin": sum(coin), "coins": len(coin)}
 
 
