@@ -218,8 +218,8 @@ def test_a_tilt_beyond_the_range_is_refused_by_the_plan_and_by_the_door(front, a
             domain, epsilon=epsilon, delta=1e-12, adjacency=adjacency, n_nonzero=3
         ).plan(30)
 
-    low, high = 1e-9, 1.0
-    while high / low > 1.02:
+    low, high = 1e-6, 1.0
+    while high / low > 1.05:
         middle = math.sqrt(low * high)
         try:
             (event,) = [p.event for p in plan(middle).phases if p.name == "fit"]
