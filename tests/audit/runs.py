@@ -127,7 +127,7 @@ def step_runs():
 def pipelines():
     """(name, steps, facts, column); a model is given its domain later."""
     first = DPPipeline([
-        ("table", DPTablePreparer(ROLES)), ("scale", DPStandardizer()),
+        ("table", DPTablePreparer(ROLES)),
         ("model", DPGradientClassifier(n_iter=3, verbose=-1)),
     ])  # fmt: skip
     auto = DPPipeline([
@@ -144,7 +144,7 @@ def pipelines():
         ("model", DPLassoClassifier(n_iter=4, radius=2.0)),
     ])  # fmt: skip
     return [
-        ("table-scale-gradient", first, TRIPLE, ""),
+        ("table-gradient", first, TRIPLE, ""),
         ("auto-sparse", auto, BINARY, ""),
         ("public-ridge", public, {**NUMBER, "n_samples": 90}, ""),
         ("words-lasso", words, BINARY, "note"),

@@ -476,7 +476,7 @@ def batch_stream(rows: Any) -> Stream:
     """Rows of another program: a (lazy) frame of polars, a DuckDB relation, a table, reader or dataset of Arrow, a
     function that returns record batches, or an iterable of them; an iterator can be read only once."""
     read = _reader(rows)
-    if is_read_once(rows):
+    if hasattr(rows, "__next__") or hasattr(rows, "read_next_batch"):  # a generator or reader
         waiting = [read()]
         first = next(waiting[0], None)
 
@@ -494,11 +494,6 @@ def batch_stream(rows: Any) -> Stream:
         list(first.schema.names),
         lambda wanted, _: _arrow_columns(batch.select(list(wanted)) for batch in read()),
     )
-
-
-def is_read_once(rows: Any) -> bool:
-    """Whether something can be iterated over only once, as generators and readers can."""
-    return hasattr(rows, "__next__") or hasattr(rows, "read_next_batch")
 
 
 def _reader(rows: Any) -> Callable[[], Iterator[Any]]:

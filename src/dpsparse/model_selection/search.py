@@ -35,6 +35,7 @@ from dpsparse.model_selection.candidates import (
     strip_step_name,
 )
 from dpsparse.model_selection.design import FIT, Search, Setting, lost_rows, price_search
+from dpsparse.preprocessing._step import warn_weak
 from dpsparse.preprocessing.pipeline import DPPipeline, RawTable, add_empty_columns
 from dpsparse.private_run import private_run
 from dpsparse.random import is_seeded
@@ -149,7 +150,7 @@ class DPSearchCV(MetaEstimatorMixin, BaseEstimator):
             candidates = strip_step_name(candidates, pipeline.steps[-1][0])
             wants, width, norm = pipeline._planned(n_features)
             model, budget = pipeline._model(1.0, norm), pipeline._budget(wants, float(self.epsilon))
-            left = 1.0 - sum(want.share for _, each in wants for want in each)
+            left = 1.0 - sum(want.share for want in wants)
         listed = list_candidates(candidates, model, 0 if labels is None else len(labels))
         setting = Setting(model, listed, self.delta, width, labels)
         search = price_search(setting, budget, left)
@@ -237,7 +238,7 @@ class DPSearchCV(MetaEstimatorMixin, BaseEstimator):
             plan, rows, search = self._read_raw_table(clone(self._pipeline), X, y, groups)
         private_run(plan, rows, search, ledger=self.ledger, random_state=self.random_state)
         if isinstance(self.best_estimator_, DPPipeline):
-            self.best_estimator_._warn_weak()
+            warn_weak(self.best_estimator_.steps_[0][1].weak_)
         return self
 
     def _read_table(self, X: Any, y: Any, groups: Any) -> tuple[Plan[Search], Rows, Body]:
@@ -275,8 +276,8 @@ class DPSearchCV(MetaEstimatorMixin, BaseEstimator):
     def _prepare_and_search(
         self, pipeline: DPPipeline, read: RawTable, plan: Plan[Search], releases: Releases
     ) -> None:
-        prepared = pipeline._learn_steps(releases.admit(read.raw), read.header, releases)
-        names = [*pipeline.steps_[-1][1]._names_out()]
+        prepared = pipeline._prepare(releases.admit(read.raw), read.header, releases)
+        names = [*pipeline.steps_[0][1]._names_out()]
         search, prepared = _match_width(plan.settings, prepared, len(names))
         names += ["(none)"] * (search.setting.n_features - len(names))
         rows = prepared.clipped(search.setting.estimator._domain, read.labels, len(names))

@@ -6,7 +6,7 @@
     _map        the row map, total: entries in [-1, 1], rows of a declared length
 
 Alone, a private step has an epsilon of its own and `fit` has the usual order: check, plan, read, reserve, release.
-In a `DPPipeline` the pipeline plans and pays for all steps at once.
+In a `DPPipeline` the pipeline plans and pays for the step and the model at once.
 """
 
 from __future__ import annotations
@@ -52,19 +52,17 @@ class Want:
 
 
 def price_wants(
-    wants: Iterable[tuple[str, list[Want]]], epsilon: float, delta: float, leak_share: float
+    prefix: str, wants: list[Want], epsilon: float, delta: float, leak_share: float
 ) -> Budget:
-    """The budget of all releases that steps ask for, under their names behind the prefix of the step; `leak_share` of
-    delta pays for names that only one row knows."""
-    budget, wants = Budget(epsilon, delta), list(wants)
-    leaking = max(1, sum(want.names for _, each in wants for want in each))
-    for prefix, each in wants:
-        for want in each:
-            if want.names:
-                leak = delta * leak_share / leaking
-                budget.names(prefix + want.name, want.share, leak, want.note)
-            else:
-                budget.gaussian(prefix + want.name, want.share, want.size, want.note)
+    """The budget of all releases that a step asks for, under their names behind `prefix`; `leak_share` of delta pays
+    for names that only one row knows."""
+    budget = Budget(epsilon, delta)
+    leak = delta * leak_share / max(1, sum(want.names for want in wants))
+    for want in wants:
+        if want.names:
+            budget.names(prefix + want.name, want.share, leak, want.note)
+        else:
+            budget.gaussian(prefix + want.name, want.share, want.size, want.note)
     return budget
 
 
@@ -225,7 +223,7 @@ class PrivateStep(Step):
         wants = self._wants(n_columns)
         if not wants:
             raise ParameterError(f"{type(self).__name__} learns nothing here; it needs no epsilon.")
-        budget = price_wants([("", wants)], self.epsilon, self.delta, LEAK_SHARE)
+        budget = price_wants("", wants, self.epsilon, self.delta, LEAK_SHARE)
         plan = Plan(
             method=type(self).__name__,
             phases=budget.phases(),
@@ -237,6 +235,10 @@ class PrivateStep(Step):
             parameters={"mu": budget.mu},
         )
         return plan.seeded() if is_seeded(self.random_state) else plan
+
+    def _must_learn(self) -> bool:
+        """Whether there is nothing to be had without an epsilon."""
+        return True
 
     def fit(self, X: Any, y: Any = None, *, groups: Any = None) -> Self:
         """Learn the constants of the map privately; needs an epsilon unless nothing is learnt.
@@ -252,7 +254,7 @@ class PrivateStep(Step):
         self._forget()
         read = self._read(X)
         n_columns = len(read.names)
-        if not self._wants(n_columns):
+        if not self._wants(n_columns) or (self.epsilon is None and not self._must_learn()):
             self._note(read.header)
             return self
         plan = self._plan(n_columns, ROW if groups is None else PERSON)

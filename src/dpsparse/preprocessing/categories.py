@@ -59,8 +59,12 @@ class OneHot(Step):
         n_cells = int(self._starts()[-1])
         self.kept_, self.shares_ = np.ones(n_cells, bool), np.zeros(n_cells)
 
-    def _keep_cells(self, counts: list[np.ndarray], kept: list[np.ndarray]) -> None:
-        """Keep these cells, given column by column; counts are released numbers."""
+    def _keep_cells(self, counts: list[np.ndarray], sd: float) -> None:
+        """Keep listed categories, and the other cells whose released count is above its noise."""
+        kept = [
+            (np.arange(len(count)) < len(known)) | (count > MIN_COUNT_IN_SDS * sd)
+            for count, known in zip(counts, self.categories_, strict=True)
+        ]
         shares = [np.where(k, np.maximum(c, 0.0), 0.0) for c, k in zip(counts, kept, strict=True)]
         self.shares_ = np.concatenate([s / max(s.sum(), 1e-300) for s in shares])
         self.kept_ = np.concatenate(kept)
@@ -210,12 +214,7 @@ class DPCategoryEncoder(OneHot, PrivateStep):
         for j, n in enumerate(self.n_buckets_):
             if not categories[j] and n <= MIN_BUCKETS:
                 unlisted[j][:n] = 0.0
-        clear = [
-            np.concatenate([np.ones(len(k), bool), c > MIN_COUNT_IN_SDS * sd])
-            for k, c in zip(known, unlisted, strict=True)
-        ]
-        of_cells = [np.concatenate(pair) for pair in zip(known, unlisted, strict=True)]
-        self._keep_cells(of_cells, clear)
+        self._keep_cells([np.concatenate(pair) for pair in zip(known, unlisted, strict=True)], sd)
         starts = self._starts()
         groups = zip(self._columns, starts[:-1], starts[1:], strict=True)
         empty = [name for name, first, last in groups if not self.kept_[first:last].any()]
@@ -292,12 +291,7 @@ class PublicEncoder(OneHot):
         query = raw.numbers(self._cells, len(sizes)).codes(max(sizes) + 2)
         sd = releases.scale(prefix + "counts", query)
         found = releases.gaussian(prefix + "counts", query)
-        counts = [found[j, : size + 2] for j, size in enumerate(sizes)]
-        clear = [
-            np.concatenate([np.ones(size, bool), count[size:] > MIN_COUNT_IN_SDS * sd])
-            for size, count in zip(sizes, counts, strict=True)
-        ]
-        self._keep_cells(counts, clear)
+        self._keep_cells([found[j, : size + 2] for j, size in enumerate(sizes)], sd)
 
     def _check(self) -> None:
         for known in self._lists():

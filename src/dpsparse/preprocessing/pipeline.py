@@ -1,11 +1,11 @@
 """`DPPipeline`: preparation and fit as one private step: one plan, one reservation, one model.
 
-    plan       phases of every step, then those of the model, with shares of one mu^2; made from public facts
-    fit        check -> plan -> read -> reserve -> learn and map, step by step -> fit -> commit
-    predict    map, step by step -> predict
+    plan       phases of the preparation, then those of the model, with shares of one mu^2; made from public facts
+    fit        check -> plan -> read -> reserve -> learn and map -> fit -> commit
+    predict    map -> predict
 
-The bounds of the prepared rows come from the steps, so the domain of the model states what remains: the target, the
-number of rows, what is protected. The model's own epsilon is what its share of the budget is worth.
+The bounds of the prepared rows come from the preparation, so the domain of the model states what remains: the target,
+the number of rows, what is protected. The model's own epsilon is what its share of the budget is worth.
 """
 
 from __future__ import annotations
@@ -84,9 +84,9 @@ class DPPipeline(_BaseComposition):  # type: ignore[misc]
 
     Parameters
     ----------
-    steps : list of (name, step)
-        Steps of `dpsparse.preprocessing`, and last an estimator of dpsparse. Its domain states the target, and may
-        state `n_samples` and ``unit="person"``; bounds of features come from the steps. Its epsilon, delta, adjacency,
+    steps : list of two pairs (name, step)
+        A step of `dpsparse.preprocessing`, and an estimator of dpsparse. Its domain states the target, and may state
+        `n_samples` and ``unit="person"``; bounds of features come from the preparation. Its epsilon, delta, adjacency,
         ledger and random_state are those of the pipeline.
     epsilon : float, default=1.0
         Privacy loss of everything together, in natural log odds; ``math.inf`` learns without noise.
@@ -179,11 +179,9 @@ class DPPipeline(_BaseComposition):  # type: ignore[misc]
     # ---- parameters -----------------------------------------------------------------------------
 
     @property
-    def _preparation(self) -> list[tuple[str, Step]]:
-        """The steps before the model, told the number of rows where the domain declares it."""
-        return [(name, self._tell_rows(clone(step))) for name, step in self.steps[:-1]]
-
-    def _tell_rows(self, step: Step) -> Step:
+    def _preparation(self) -> Step:
+        """The step before the model, told the number of rows where the domain declares it."""
+        step: Step = clone(self.steps[0][1])
         if isinstance(step, PrivateStep) and step.n_samples is None:
             step.n_samples = self._domain.n_samples
         return step
@@ -200,22 +198,23 @@ class DPPipeline(_BaseComposition):  # type: ignore[misc]
     def _check_parameters(self) -> None:
         """Refuse bad parameters, those of steps and model included; nothing was spent."""
         steps = self.steps
-        sound = isinstance(steps, (list, tuple)) and len(steps) >= 2
+        sound = isinstance(steps, (list, tuple)) and len(steps) == 2
         sound = sound and all(isinstance(pair, (list, tuple)) and len(pair) == 2 for pair in steps)
         if not sound or not all(isinstance(name, str) for name, _ in steps):
             raise ParameterError(
-                "steps must be pairs (name, step): preparation first, an estimator of dpsparse last."
+                "steps must be two pairs (name, step): a preparation and an estimator of dpsparse; a DPTablePreparer "
+                "prepares columns of every kind."
             )
         self._validate_names([name for name, _ in steps])
-        for name, step in steps[:-1]:
-            if not isinstance(step, Step):
-                raise ParameterError(
-                    f"Step {name!r} ({type(step).__name__}) is not of dpsparse.preprocessing: what it would learn from "
-                    "rows nobody pays for. Use DPStandardizer, DPCategoryEncoder, DPVectorizer, DPTablePreparer, or "
-                    "declared facts (PublicScaler, PublicEncoder, HashingEncoder)."
-                )
-            step._check()
-            refuse_own_price(name, step)
+        name, step = steps[0]
+        if not isinstance(step, Step):
+            raise ParameterError(
+                f"Step {name!r} ({type(step).__name__}) is not of dpsparse.preprocessing: what it would learn from "
+                "rows nobody pays for. Use DPStandardizer, DPCategoryEncoder, DPVectorizer, DPTablePreparer, or "
+                "declared facts (PublicScaler, PublicEncoder, HashingEncoder)."
+            )
+        step._check()
+        refuse_own_price(name, step)
         model = steps[-1][1]
         if not isinstance(model, BaseDPLinearModel):
             raise ParameterError(
@@ -264,13 +263,10 @@ class DPPipeline(_BaseComposition):  # type: ignore[misc]
         plan = self._make_plan(n_columns, labels)
         return plan.seeded() if is_seeded(self.random_state) else plan
 
-    def _planned(self, n_columns: int) -> tuple[list[tuple[str, list[Want]]], int, float]:
-        """What every step wants, and width and length of the rows that reach the model."""
-        wants, width, norm = [], n_columns, 1.0
-        for name, step in self._preparation:
-            wants.append((name, step._wants(width)))
-            width, norm = step._width(width), step._norm(width)
-        return wants, width, norm
+    def _planned(self, n_columns: int) -> tuple[list[Want], int, float]:
+        """What the preparation wants, and width and length of the rows that reach the model."""
+        step = self._preparation
+        return step._wants(n_columns), step._width(n_columns), step._norm(n_columns)
 
     def _make_plan(self, n_features: int, labels: np.ndarray | None) -> Plan[Plan[Settings]]:
         wants, width, norm = self._planned(n_features)
@@ -287,7 +283,7 @@ class DPPipeline(_BaseComposition):  # type: ignore[misc]
             epsilon=float(self.epsilon),
             delta=self.delta,
             adjacency=self.adjacency,
-            source=f"{SOURCE}, {fit.source}" if any(each for _, each in wants) else fit.source,
+            source=f"{SOURCE}, {fit.source}" if wants else fit.source,
             assumptions=(*self._declarations(), *fit.assumptions),
             unit=fit.unit,
             table=RAW,
@@ -300,18 +296,15 @@ class DPPipeline(_BaseComposition):  # type: ignore[misc]
             settings=fit,
         )
 
-    def _budget(self, wants: list[tuple[str, list[Want]]], epsilon: float) -> Budget:
-        """The lines of all steps; that of the model, or of a search, is added to it."""
-        prefixed = [(f"{name}: ", each) for name, each in wants]
-        return price_wants(prefixed, epsilon, self.delta, self.leak_share)
+    def _budget(self, wants: list[Want], epsilon: float) -> Budget:
+        """The lines of the preparation; that of the model, or of a search, is added to it."""
+        return price_wants(f"{self.steps[0][0]}: ", wants, epsilon, self.delta, self.leak_share)
 
     def _declarations(self) -> tuple[str, ...]:
-        """What the guarantee rests on because it was declared to the steps."""
-        return tuple(
-            f"what was declared to step {name!r} about columns is public"
-            for name, step in self._preparation
-            if step._declares
-        )
+        """What the guarantee rests on because it was declared to the preparation."""
+        name, step = self.steps[0]
+        told = f"what was declared to step {name!r} about columns is public"
+        return (told,) if step._declares else ()
 
     # ---- fitting --------------------------------------------------------------------------------
 
@@ -320,7 +313,7 @@ class DPPipeline(_BaseComposition):  # type: ignore[misc]
 
         Parameters
         ----------
-        X : raw rows, as the first step takes them
+        X : raw rows, as the preparation takes them
         y : array of shape (n_samples,)
         groups : array of shape (n_samples,), optional
             The person of every row, with ``Domain(unit="person")``.
@@ -331,13 +324,13 @@ class DPPipeline(_BaseComposition):  # type: ignore[misc]
         plan = self._priced(len(read.header.names), read.labels)
 
         def prepare_and_fit(releases: Releases) -> None:
-            prepared = self._learn_steps(releases.admit(read.raw), read.header, releases)
+            prepared = self._prepare(releases.admit(read.raw), read.header, releases)
             self._publish(self._fit_model(prepared, plan, releases, read.labels), plan)
 
         private_run(
             plan, read.blank, prepare_and_fit, ledger=self.ledger, random_state=self.random_state
         )
-        self._warn_weak()
+        warn_weak(self.steps_[0][1].weak_)
         return self
 
     def _publish(self, model: BaseDPLinearModel, plan: Plan) -> None:
@@ -347,35 +340,25 @@ class DPPipeline(_BaseComposition):  # type: ignore[misc]
     def _inspect(self, X: Any, y: Any, groups: Any) -> RawTable:
         """A raw table, read; everything it can be refused by is refused here."""
         self.steps[-1][1]._check_groups(groups)
-        first = self._preparation[0][1]
-        cells = first._read(X)
+        step = self._preparation
+        cells = step._read(X)
         header = cells.header
-        clone(first)._note(header)
+        step._note(header)
         warn_if_target_is_a_column(y, header.names if header.named else None)
         blank, y, labels = self._check_targets(cells, y, groups)
         return RawTable(RawRows.of(cells, y, groups), blank, header, labels)
 
-    def _learn_steps(self, raw: RawRows, header: Header, releases: Releases) -> RawRows:
-        """The releases of all steps, paid; returns the prepared rows."""
-        fitted: list[tuple[str, Step]] = []
+    def _prepare(self, raw: RawRows, header: Header, releases: Releases) -> RawRows:
+        """The releases of the preparation, paid; returns the prepared rows."""
+        step = self._preparation
+        step._note(header)
+        step._learn(raw, releases, f"{self.steps[0][0]}: ")
+        self.steps_ = [(self.steps[0][0], step)]
         self.n_features_in_ = len(header.names)
-        for name, unfitted in self._preparation:
-            step = clone(unfitted)
-            if fitted:  # the first step has read them already
-                raw = raw.map(step._read)
-            step._note(header)
-            step._learn(raw, releases, f"{name}: ")
-            raw = raw.map(step._map)
-            header = Header(tuple(step._names_out()), False)
-            fitted.append((name, step))
-        self.steps_ = fitted
-        names = getattr(fitted[0][1], "feature_names_in_", None)
-        if names is not None:
-            self.feature_names_in_ = names
-        return raw
-
-    def _warn_weak(self) -> None:
-        warn_weak(tuple(text for _, step in self.steps_ for text in step.weak_))
+        self.__dict__.pop("feature_names_in_", None)  # of an earlier fit
+        if hasattr(step, "feature_names_in_"):
+            self.feature_names_in_ = step.feature_names_in_
+        return raw.map(step._map)
 
     def _check_targets(
         self, read: Table, y: Any, groups: Any
@@ -399,7 +382,7 @@ class DPPipeline(_BaseComposition):  # type: ignore[misc]
         given empty columns for the rest: the fit is paid."""
         reserved = plan.settings
         _, planned, norm = self._planned(self.n_features_in_)
-        model, names = self._model(reserved.epsilon, norm), list(self.steps_[-1][1]._names_out())
+        model, names = self._model(reserved.epsilon, norm), list(self.steps_[0][1]._names_out())
         actual = replan_for_width(model, reserved, planned, len(names), labels)
         if actual is None:
             actual, empty = reserved, planned - len(names)
@@ -419,9 +402,7 @@ class DPPipeline(_BaseComposition):  # type: ignore[misc]
     def transform(self, X: Any) -> Any:
         """The rows as the model sees them."""
         check_is_fitted(self, "model_")
-        rows = X
-        for _, step in self.steps_:
-            rows = step._applied(rows)
+        rows = self.steps_[0][1]._applied(X)
         empty = self.model_.n_features_in_ - int(rows.shape[1])
         return rows if empty == 0 else add_empty_columns(empty, rows)
 
@@ -431,25 +412,21 @@ class DPPipeline(_BaseComposition):  # type: ignore[misc]
 
     def predict(self, X: Any) -> np.ndarray:
         """Predictions from raw rows."""
-        rows = self.transform(X)
-        return self.model_.predict(rows)
+        return self.model_.predict(self.transform(X))
 
     @available_if(_model_has("predict_proba"))  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> np.ndarray:
         """Probabilities of the classes, from raw rows."""
-        rows = self.transform(X)
-        return self.model_.predict_proba(rows)  # type: ignore[no-any-return]
+        return self.model_.predict_proba(self.transform(X))  # type: ignore[no-any-return]
 
     @available_if(_model_has("decision_function"))  # type: ignore[untyped-decorator]
     def decision_function(self, X: Any) -> np.ndarray:
         """Margins, from raw rows."""
-        rows = self.transform(X)
-        return self.model_.decision_function(rows)  # type: ignore[no-any-return]
+        return self.model_.decision_function(self.transform(X))  # type: ignore[no-any-return]
 
     def score(self, X: Any, y: Any) -> float:
         """Accuracy, or R^2; exact, not private if the rows are."""
-        rows = self.transform(X)
-        return self.model_.score(rows, y)  # type: ignore[no-any-return]
+        return self.model_.score(self.transform(X), y)  # type: ignore[no-any-return]
 
     @property
     def classes_(self) -> np.ndarray:

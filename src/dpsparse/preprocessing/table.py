@@ -21,7 +21,7 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import partial
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -119,11 +119,7 @@ class DPTablePreparer(PrivateStep):
         if not isinstance(words, (tuple, list)) or not all(isinstance(word, str) for word in words):
             raise ParameterError('missing_values must list texts, such as ("none", "-9").')
         super()._check()
-        if self.columns is not None and not isinstance(self.columns, Mapping):
-            raise DomainError(
-                'columns must name a role for every column, for instance {"age": (0, 120), "sex": "category"}.'
-            )
-        if not self.columns and self.rest is None:
+        if not isinstance(self._named, Mapping) or not (self.columns or self.rest):
             raise DomainError(
                 'columns must name a role for every column, for instance {"age": (0, 120), "sex": "category"}, or '
                 'state one for all with rest="auto".'
@@ -229,7 +225,6 @@ class DPTablePreparer(PrivateStep):
 
     def _read(self, X: Any) -> Table:
         table = super()._read(X)
-        assert isinstance(table, Table)
         if not table.named:
             raise SchemaError(
                 "X must be a table with named columns: a data frame, an Arrow table or a dict."
@@ -310,16 +305,10 @@ class DPTablePreparer(PrivateStep):
         """What a step inside this one reads."""
         return step._read(self._cells(read, names))
 
-    def fit(self, X: Any, y: Any = None, *, groups: Any = None) -> Self:
-        """Learn what has to be learnt, for the epsilon of this step; without one, only what was declared is used."""
-        self._check()
-        self._forget()
+    def _must_learn(self) -> bool:
+        """Not if columns are declared: without an epsilon nobody pays for counting what their bounds clip."""
         parts = self._parts(self._planned(len(self._named) + 1))
-        learns = any(isinstance(s, PrivateStep) and s._wants(1) for _, s, _ in parts)
-        if self.epsilon is None and not learns:  # then nobody pays for counting what is clipped
-            self._note(self._read(X).header)
-            return self
-        return super().fit(X, y, groups=groups)
+        return any(isinstance(step, PrivateStep) and step._wants(1) for _, step, _ in parts)
 
     def _map(self, read: Table) -> sp.csr_array:
         blocks = [step._map(self._cells_for(step, names, read)) for _, step, names in self.parts_]
