@@ -26,7 +26,7 @@ def fitted(**options):
 @pytest.fixture
 def no_pictures(monkeypatch):
     """Drawing takes most of the time of a card; tests of its sentences leave that out."""
-    monkeypatch.setattr("dpsparse.report.plots._svg", lambda figure, label: "<svg></svg>")
+    monkeypatch.setattr("dpsparse.report.card.as_svg", lambda figure, label: "<svg></svg>")
 
 
 class Checker(HTMLParser):
