@@ -77,13 +77,13 @@ CASES: dict[str, list[tuple[dict[str, Any], dict[str, Any]]]] = {
         ({"target_range": (-1.0, 5.0), "n_samples": 60, "weight_bound": 0.1}, {}),
     ],
     "DPScreenedLassoClassifier": [
-        (WIDE, {"n_iter": 6, "n_blocks": 2, "rule": "counts", "level": 0.9}),
-        (BINARY, {"n_iter": 6, "n_blocks": 2, "rule": "top-k", "n_nonzero": 3}),
-        ({**WIDE, "n_samples": 4000}, {"n_iter": 6, "n_blocks": 2, "level": 0.9}),
+        (WIDE, {"n_iter": 6, "level": 0.9}),
+        (TRIPLE, {"radius": 1.0, "n_iter": 6, "n_nonzero": 3}),
+        ({**WIDE, "n_samples": 4000}, {"n_iter": 6, "level": 0.9}),
     ],
     "DPScreenedLassoRegressor": [
-        (NUMBER, {"n_iter": 6, "n_blocks": 3, "rule": "top-k", "n_nonzero": 3}),
-        ({**NUMBER, "n_samples": 4000}, {"n_iter": 6, "n_blocks": 2, "level": 0.9}),
+        (NUMBER, {"n_iter": 6, "n_nonzero": 3}),
+        ({**NUMBER, "n_samples": 4000}, {"n_iter": 6, "level": 0.9}),
         (NUMBER, {}),  # too few rows: the mean
     ],
     "DPSparseClassifier": [

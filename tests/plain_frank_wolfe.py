@@ -23,6 +23,19 @@ def fast_frank_wolfe(data, problem, rng, progress=None):
     return run.history()
 
 
+def replay(run, cells, signs):
+    """Make picks from outside, by cells and the signs s of e^{kappa s G}."""
+    run._leave_boxes()
+    for cell, sign in zip(cells, signs, strict=True):
+        run.move(int(cell), int(sign))
+    run._choose_way()
+
+
+def replay_history(run, history):
+    """Make all picks of `history` again."""
+    replay(run, history.features * run.problem.n_outputs + history.outputs, -history.signs)
+
+
 def frank_wolfe(data, problem, rng):
     """`problem.n_iter` selections on exact gradients; the history, as the solver returns it."""
     run = PlainRun(data, problem)

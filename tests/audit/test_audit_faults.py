@@ -37,6 +37,7 @@ from dpsparse.domain.clipping import Part
 from dpsparse.release import Releases
 from dpsparse.rows.kernels import SAFE_ROW
 from dpsparse.sensitivity import Sensitivity
+from plain_frank_wolfe import replay_history
 
 BINARY = Domain(classes=(0, 1), row_norm=1.0, n_samples=12)
 NUMBER = Domain(target_bound=2.0, row_norm=1.0, n_samples=12)
@@ -620,9 +621,20 @@ def with_problem(patch, **changes):
 
     def draw(self, *how):
         wrong = {name: change(self.problem) for name, change in changes.items()}
-        return honest(Steps(self.rows, replace(self.problem, **wrong), self.past), *how)
+        return honest(Steps(self.rows, replace(self.problem, **wrong)), *how)
 
     patch.setattr(Steps, "draw", draw)
+
+
+def one_more(steps, history, rng):
+    """The picks of a run so far, and the next one."""
+    from dpsparse.methods.frank_wolfe import Run
+
+    run = Run(steps._arrays, steps.problem)
+    if history is not None:
+        replay_history(run, history)
+    run.draw(rng, 1)
+    return run.history()
 
 
 @fault("DPLassoClassifier", n_iter=8, radius=1.0)
@@ -630,16 +642,12 @@ def the_exact_sign(patch):
     """Raff, Khanna and Lu (2023): the feature is drawn, the sign is read off the gradient."""
     from dpsparse.methods.frank_wolfe.run import Steps
 
-    original = Steps.draw
-
     def draw(self, rng, n_steps, progress):
-        start = self.past
+        history = None
         for _ in range(n_steps):
-            history = original(self, rng, 1, progress)
+            history = one_more(self, history, rng)
             cell = history.features[-1] * self.problem.n_outputs + history.outputs[-1]
-            history.signs[-1] = -1 if next(self.scores(history))[cell] >= 0 else 1
-            self.past = history
-        self.past = start
+            history.signs[-1] = -1 if list(self.scores(history))[-1][cell] >= 0 else 1
         return history
 
     patch.setattr(Steps, "draw", draw)
@@ -655,22 +663,19 @@ def unlikely_vertices_are_impossible(patch):
     """A vertex 32 times less likely than the likeliest is drawn again."""
     from dpsparse.methods.frank_wolfe.run import Steps
 
-    original = Steps.draw
-
     def likely(self, history):
-        score = next(self.scores(history))
+        *_, score = self.scores(history)
         cell = history.features[-1] * self.problem.n_outputs + history.outputs[-1]
         away = np.abs(score).max() + history.signs[-1] * score[cell]
         return self.problem.unit_kappa * away < np.log(32.0)
 
     def draw(self, rng, n_steps, progress):
-        start = self.past
+        history = None
         for _ in range(n_steps):
-            history = original(self, rng, 1, progress)
-            while not likely(self, history):
-                history = original(self, rng, 1, progress)
-            self.past = history
-        self.past = start
+            more = one_more(self, history, rng)
+            while not likely(self, more):
+                more = one_more(self, history, rng)
+            history = more
         return history
 
     patch.setattr(Steps, "draw", draw)

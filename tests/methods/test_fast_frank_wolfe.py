@@ -31,7 +31,15 @@ from dpsparse.random import make_generator
 from dpsparse.rows import loss_kernels
 from hot_cold import draw_into
 from parts import clip_table
-from plain_frank_wolfe import fast_frank_wolfe, frank_wolfe, score_cells, slopes_of, with_intercept
+from plain_frank_wolfe import (
+    fast_frank_wolfe,
+    frank_wolfe,
+    replay,
+    replay_history,
+    score_cells,
+    slopes_of,
+    with_intercept,
+)
 
 LOSSES = {
     "logistic": (Logistic(), 1),
@@ -99,7 +107,7 @@ def test_state_is_a_function_of_rows_and_history(name):
     run = make_run(data, problem)
     run.draw(make_generator(3), problem.n_iter)
     again = make_run(data, problem)
-    again.replay(run.history())
+    replay_history(again, run.history())
     np.testing.assert_array_equal(again.state.rows.v, run.state.rows.v)
     np.testing.assert_array_equal(again.exact_scores(), run.exact_scores())
 
@@ -110,7 +118,7 @@ def test_fast_equals_reference_under_the_same_draws(name):
     data, problem = make_case(name)
     history = frank_wolfe(data, problem, make_generator(1))
     run = make_run(data, problem)
-    run.replay(history)
+    replay_history(run, history)
     expected, margin = true_scores(data, problem, history, problem.n_iter)
     v = run.state.rows.v.reshape(margin.shape)
     np.testing.assert_allclose(v * run.scale, margin, rtol=1e-12, atol=1e-12)
@@ -253,7 +261,7 @@ def test_exact_mode_has_the_law_of_the_true_gradient_while_rows_are_stale(name):
     # what the mechanism must follow, and the stale scores it must not follow
     stale = run.stored_scores().ravel()
     fresh = make_run(data, problem)
-    fresh.replay_cells(state.cells[:t], state.signs[:t])
+    replay(fresh, state.cells[:t], state.signs[:t])
     truth = fresh.stored_scores().ravel()
     kappa = sc.kappa
     assert np.abs(kappa * (truth - stale)).max() > 0.2
@@ -379,7 +387,7 @@ def test_scores_without_boxes_are_exact_at_every_step():
     for t in range(problem.n_iter):
         run.draw(draws, 1)
         again = make_run(data, problem)
-        again.replay_cells(run.state.cells[:t], run.state.signs[:t])
+        replay(again, run.state.cells[:t], run.state.signs[:t])
         np.testing.assert_array_equal(run.stored_scores(), again.exact_scores())
     assert run.state.sc.refreshes == problem.n_iter  # the first one was exact when the run began
     assert not run.state.sampler.slack.any()
@@ -394,14 +402,14 @@ def test_draws_without_slack_have_the_law_of_the_true_gradient(name):
     picks, n_cells = np.random.default_rng(2), (data.X.shape[1] + 1) * problem.n_outputs
     cells, signs = picks.integers(0, n_cells, 14), picks.choice([-1, 1], 14)
     truth = make_run(data, problem)
-    truth.replay_cells(cells, signs)
+    replay(truth, cells, signs)
     exact = truth.exact_scores().ravel()
     wanted = 4.0 / np.abs(exact).max()  # the likeliest cell has e^4 of the weight of an empty one
     problem = dataclasses.replace(problem, kappa=problem.kappa * wanted / problem.unit_kappa)
     counts = {}
     for how in ("right", "trusting"):
         run = make_run(data, problem)
-        run.replay_cells(cells[:12], signs[:12])
+        replay(run, cells[:12], signs[:12])
         stale = run.exact_scores().ravel()
         for t in (12, 13):
             run.move(int(cells[t]), int(signs[t]))
@@ -503,7 +511,7 @@ def test_one_row_moves_a_score_by_at_most_the_resolution_and_attains_it(name):
                 )
             for sign in (1, -1):
                 run = make_run(data, problem)
-                run.replay_cells(np.zeros(N_SAME, np.int64), np.full(N_SAME, sign))
+                replay(run, np.zeros(N_SAME, np.int64), np.full(N_SAME, sign))
                 worst = max(worst, int(np.abs(run.exact_scores()).max()))
     assert worst <= problem.resolution
     assert worst >= 0.99 * problem.resolution
@@ -604,7 +612,7 @@ def test_boundary_floats_add_at_most_the_resolution_and_attain_it(name, dtype, b
     worst = 0
     for sign in (1, -1):  # margins at both ends of the ball
         run = Run(rows, problem)
-        run.replay_cells(np.zeros(N_SAME, np.int64), np.full(N_SAME, sign))
+        replay(run, np.zeros(N_SAME, np.int64), np.full(N_SAME, sign))
         worst = max(worst, int(np.abs(run.exact_scores()[1:]).max()))  # each of one row only
         scattered = np.abs(run.state.sampler.score.astype(np.int64)).reshape(-1, K)
         assert scattered[1:].max() <= problem.resolution
@@ -680,10 +688,10 @@ def test_law_of_a_pick_that_starts_from_an_offset():
     run = make_run(data, problem)
     run.draw(make_generator(1), 5)
     exact = make_run(data, problem)
-    exact.replay(run.history())
+    replay_history(exact, run.history())
     truth, kappa = exact.stored_scores().ravel(), exact.state.sc.kappa
     blind = make_run(data, dataclasses.replace(problem, offset=()))
-    blind.replay(run.history())
+    replay_history(blind, run.history())
     exact.state.sc.debt_limit = 2**60
     counts = draw_counts(exact.state, 5, 60_000, seed=4)
     assert p_value(counts, truth, kappa) > 1e-5
@@ -779,5 +787,5 @@ def test_columns_without_entries_are_drawn_like_all_others(n_rows):
     assert p_value(counts, run.stored_scores().ravel(), run.state.sc.kappa) > 1e-5
     run.draw(make_generator(1), 2)
     again = Run(rows, problem)
-    again.replay(run.history())
+    replay_history(again, run.history())
     np.testing.assert_array_equal(again.state.cells, run.state.cells)

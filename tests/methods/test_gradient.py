@@ -8,6 +8,7 @@ import numba
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from sklearn.metrics import log_loss
 
 from dpsparse.domain import Domain
 from dpsparse.methods import DPGradientClassifier, DPGradientRegressor, DPHardThresholdClassifier
@@ -436,3 +437,26 @@ def test_features_of_several_classes_are_dropped_less_readily():
 
     assert [theta(n, 1) for n in (1000, 1999, 2000)] == [1.5, 1.5, 2.0]
     assert [theta(n, 20) for n in (1000, 1999, 2000)] == [1.5, 1.5, 1.0]
+
+
+# ---- rows without an entry in the columns that are kept ---------------------------------------------
+
+
+@pytest.mark.parametrize("bound", [None, 1.0])
+def test_empty_rows_do_not_set_the_length_of_the_others(bound):
+    """Most rows have no entry in the columns that are kept. In units of their length weights were up to 2^45 too large:
+    R2 was -1e21 and -1e4, and the log loss of classes 1.9."""
+    rng = np.random.default_rng(0)
+    X = sp.random_array((3000, 6000), density=0.01, rng=rng, format="csr")
+    w = np.zeros(6000)
+    w[rng.choice(6000, 20, replace=False)] = rng.choice([-1.0, 1.0], 20)
+    y = np.clip(X @ w + 0.1 * rng.standard_normal(3000), -1.0, 1.0)
+    facts = {"n_samples": 1500, "feature_bound": bound}
+    fit = {"epsilon": 8.0, "n_nonzero": 10, "random_state": 0}
+    model = DPGradientRegressor(Domain(target_range=(-1, 1), **facts), **fit).fit(
+        X[:1500], y[:1500]
+    )
+    assert model.score(X[1500:], y[1500:]) > -0.1
+    model = DPGradientClassifier(Domain(classes=[0, 1], **facts), **fit)
+    model.fit(X[:1500], (y > 0.0)[:1500].astype(int))
+    assert log_loss(y[1500:] > 0.0, model.predict_proba(X[1500:])) < 0.8

@@ -409,10 +409,7 @@ def test_sparse_weights_on_demand_and_number_of_weights():
 
 
 @pytest.mark.parametrize("declared", [True, False], ids=["bounds", "released scales"])
-@pytest.mark.parametrize(
-    "kind",
-    [DPLassoClassifier, DPLassoRegressor, DPScreenedLassoClassifier, DPScreenedLassoRegressor],
-)
+@pytest.mark.parametrize("kind", [DPLassoClassifier, DPLassoRegressor])
 def test_the_released_path_ends_at_the_published_weights(kind, declared):
     """In published units; half way it is the model of half the steps, which the Frank-Wolfe recursion gives."""
     X, y = small_data(n=3000)

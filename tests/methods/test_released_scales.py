@@ -219,7 +219,7 @@ def test_screening_takes_the_same_scales():
     model = DPScreenedLassoRegressor(domain, epsilon=3.0, random_state=0).fit(X, y)
     assert model.score(X, y) > 0.8
     assert {3, 20} <= set(np.flatnonzero(model.coef_))
-    assert model.n_live_[-1] < 15
+    assert model.n_nonzero_ < 15
 
 
 # ---- without noise --------------------------------------------------------------------------------

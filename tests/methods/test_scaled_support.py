@@ -145,7 +145,7 @@ def test_entries_far_below_their_bound_are_no_handicap():
 
 def test_taken_columns_keep_their_order_and_nothing_else():
     X = np.arange(12.0).reshape(3, 4) / 12.0
-    rows = Rows.clip(X, np.zeros(3), FREE).columns(np.array([1, 3]), spare=False)
+    rows = Rows.clip(X, np.zeros(3), FREE).columns(np.array([1, 3]))
     assert rows.n_features == 2
     np.testing.assert_allclose(rows.table().X.toarray(), X[:, [1, 3]], rtol=1e-6)
 

@@ -17,8 +17,8 @@ DOMAIN = Domain(feature_bound=10.0, target_bound=100.0, classes="observed", n_sa
 @parametrize_with_checks(
     [
         DPScreenedLassoClassifier(DOMAIN, n_iter=6),
-        DPScreenedLassoClassifier(DOMAIN, n_iter=6, epsilon=math.inf, n_blocks=3),
-        DPScreenedLassoRegressor(DOMAIN, n_iter=6, rule="top-k", n_nonzero=2, n_blocks=2),
+        DPScreenedLassoClassifier(DOMAIN, n_iter=6, epsilon=math.inf),
+        DPScreenedLassoRegressor(DOMAIN, n_iter=6, n_nonzero=2),
         RNMScreenRegressor(DOMAIN, n_iter=6),
     ]
 )

@@ -38,14 +38,8 @@ LOSSES = {
     "squared": (DPLassoRegressor, {"target_bound": 1.0}, {"loss": "squared"}),
     "huber": (DPLassoRegressor, {"target_bound": 1.0}, {"loss": "huber", "cutoff": 1.5}),
     "auto": (DPLassoRegressor, {"target_bound": 1.0}, {}),
-    **{
-        f"screened {loss}, {rule['rule']}": (kind, facts, {"n_blocks": 2} | rule)
-        for loss, kind, facts in (
-            ("logistic", DPScreenedLassoClassifier, {"classes": (0, 1)}),
-            ("squared", DPScreenedLassoRegressor, {"target_bound": 1.0}),
-        )
-        for rule in ({"rule": "counts", "level": 0.9}, {"rule": "top-k", "n_nonzero": 3})
-    },
+    "screened logistic": (DPScreenedLassoClassifier, {"classes": (0, 1)}, {}),
+    "screened squared": (DPScreenedLassoRegressor, {"target_bound": 1.0}, {}),
 }
 STATED = ("squared", "huber")  # a stated loss has declared scales
 
@@ -97,11 +91,10 @@ def picks_of_fits(model, source, n_runs, seed=0):
             model.fit(source)
         assert seen
         for steps, history in seen:
-            done = 0 if steps.past is None else len(steps.past.signs)
             kappa = (event.eta - 2.0**-37) / ADJACENCIES[model.adjacency] / steps.problem.resolution
             cells = history.features * steps.problem.n_outputs + history.outputs
             plain = scores_along(steps.rows.table(), steps.problem, history)
-            for scores, cell, sign in list(zip(plain, cells, history.signs, strict=True))[done:]:
+            for scores, cell, sign in zip(plain, cells, history.signs, strict=True):
                 # The step goes against the sign s of e^{kappa s G}; candidates with s = +1 stand first.
                 pick = cell + (scores.size if sign > 0 else 0)
                 query = np.concatenate([scores, -scores])

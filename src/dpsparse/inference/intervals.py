@@ -202,7 +202,7 @@ def dp_inference(
     to_box, to_units = _box(domain, limits, columns)
 
     def estimate(releases: Releases) -> Found:
-        some = releases.capped(rows).columns(np.sort(columns), spare=False)
+        some = releases.capped(rows).columns(np.sort(columns))
         return estimate_weights(some, to_box, releases)
 
     found = private_run(plan, None, estimate, ledger=ledger, random_state=random_state)

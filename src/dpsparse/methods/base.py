@@ -69,7 +69,6 @@ class FittedLinearModel(BaseEstimator):
     n_iter_: int
     coef_noise_: np.ndarray
     drowned_: np.ndarray | None  # columns with large weights whose scale noise hides
-    n_live_: tuple[int, ...]  # features in the working set over time, of methods that drop some
     n_features_in_: int
     feature_names_in_: np.ndarray
     feature_names_: tuple[str, ...] | None  # of a model from a file
@@ -446,7 +445,7 @@ class BaseDPLinearModel(FittedLinearModel):
             solution = plan.settings.solve(releases.capped(rows), releases)
         self._publish(solution.coef, solution.intercept, labels)
         self.n_iter_ = solution.n_iter
-        for name in ("coef_noise", "n_live", "drowned", "history"):
+        for name in ("coef_noise", "drowned", "history"):
             self.__dict__.pop(f"{name}_", None)  # of an earlier fit by another method
             if getattr(solution, name) is not None:
                 self.__dict__[f"{name}_"] = getattr(solution, name)

@@ -13,14 +13,13 @@ if TYPE_CHECKING:
 
 class Solution(NamedTuple):
     """Weights (outputs, features), intercepts (outputs,) and the steps taken. The others are for methods that can
-    tell: the sd of the noise in the weight of each feature, the number of features in the working set over time,
-    the features whose scale noise hides although their weight is larger than its noise, and the released picks."""
+    tell: the sd of the noise in the weight of each feature, the features whose scale noise hides although their weight
+    is larger than its noise, and the released picks."""
 
     coef: np.ndarray
     intercept: np.ndarray
     n_iter: int
     coef_noise: np.ndarray | None = None
-    n_live: tuple[int, ...] | None = None
     drowned: np.ndarray | None = None
     history: Any = None
 

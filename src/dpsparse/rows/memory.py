@@ -178,12 +178,12 @@ class Rows:
         """Whole-number scores of all cells of Frank-Wolfe, for the draw that hides them (`Releases.vertices`)."""
         return cell_scores(self._parts, at)
 
-    def columns(self, kept: np.ndarray, *, spare: bool = True) -> Rows:
-        """The columns `kept`, in order, and a `spare` last one without entries."""
+    def columns(self, kept: np.ndarray) -> Rows:
+        """The columns `kept`, in order."""
         place = np.full(self.n_features, -1, np.int32)
         place[kept] = np.arange(len(kept), dtype=np.int32)
-        parts = self._parts.map(partial(_take, place, len(kept) + spare))
-        return Rows(parts, self.domain, len(kept) + spare)
+        parts = self._parts.map(partial(_take, place, len(kept)))
+        return Rows(parts, self.domain, len(kept))
 
     def class_counts(self, n_classes: int) -> Query:
         """How many rows every class has."""

@@ -13,4 +13,3 @@ CLIPPED_ENTRY_PER_TYPICAL = 1.5  # where entries of standardised columns are cli
 MIN_CLASS_SHARE = 1e-3  # a class is never taken to be rarer
 ADDED_ROWS_PER_NOISE = 3.0  # rows of every class, in standard deviations of their noisy counts
 COUNT_STEPS = 5000  # noiseless steps behind a `PrivateCount` (Khanna, Lu and Raff use 50,000)
-SCARCE_STEPS_FACTOR = 3  # features for each step from which on a useful one is rarely picked twice

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
 from dpsparse._checks import safe_repr
 from dpsparse.accounting import Budget, Plan
-from dpsparse.exceptions import ParameterError, SchemaError
+from dpsparse.exceptions import ParameterError
 from dpsparse.losses import losses_of
 from dpsparse.methods.base import (
     BaseDPClassifier,
@@ -27,12 +27,9 @@ from dpsparse.methods.frank_wolfe.plan import (
     temperature,
 )
 from dpsparse.methods.frank_wolfe.problem import History
-from dpsparse.methods.frank_wolfe.screening import Counts, TopK
 from dpsparse.methods.look.targets import plan_mean_if_few_rows
 from dpsparse.methods.solution import Settings
 from dpsparse.nonzeros import NNonzero, check_n_nonzero
-from dpsparse.release import Releases
-from dpsparse.rows import Rows
 from dpsparse.rows.ridge import MANY_ROWS
 
 
@@ -43,6 +40,7 @@ class _FrankWolfe(BaseDPLinearModel):
     radius: float | None = None
     n_iter: int | None = None
     fit_intercept: bool = True
+    n_nonzero: NNonzero = None
     history_: History = field(init=False)
 
     def _rescale(self, factors: np.ndarray) -> None:
@@ -54,6 +52,7 @@ class _FrankWolfe(BaseDPLinearModel):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         check_count("n_iter", self.n_iter, optional=True)
+        check_n_nonzero(self.n_nonzero)
         if self.radius is not None:
             check_positive("radius", self.radius)
             if math.isinf(self.radius):
@@ -63,8 +62,8 @@ class _FrankWolfe(BaseDPLinearModel):
         return MANY_ROWS if self._domain.rows_per_unit is None else ""
 
     def _chosen(self) -> dict[str, Any]:
-        """What a user chose beside ball and steps."""
-        raise TypeError(f"{type(self).__name__} does not say what it keeps.")
+        """What a user chose beside ball, steps and number of weights."""
+        return {}
 
     def _make_plan(self, n_features: int, labels: np.ndarray | None) -> Plan[Settings]:
         if self.radius is None and self.n_iter is None:
@@ -77,6 +76,7 @@ class _FrankWolfe(BaseDPLinearModel):
             radius=self.radius,
             n_iter=self.n_iter,
             fit_intercept=self.fit_intercept,
+            n_nonzero=check_n_nonzero(self.n_nonzero),
             **self._chosen(),
         )
         budget = Budget(self.epsilon, self.delta)
@@ -108,62 +108,21 @@ class _FrankWolfe(BaseDPLinearModel):
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class _Lasso(_FrankWolfe):
-    n_nonzero: NNonzero = None
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        check_n_nonzero(self.n_nonzero)
-
-    def _chosen(self) -> dict[str, Any]:
-        return {"n_nonzero": check_n_nonzero(self.n_nonzero)}
-
-
-@dataclass(eq=False, repr=False, kw_only=True)
 class _ScreenedLasso(_FrankWolfe):
-    rule: Literal["counts", "top-k"] = "counts"
-    n_blocks: int = 1
     level: float = 0.1
-    n_nonzero: int | None = None
-    n_live_: tuple[int, ...] = field(init=False)
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        check_count("n_blocks", self.n_blocks)
-        check_count("n_nonzero", self.n_nonzero, optional=True)
-        if self.n_iter is not None and self.n_blocks > self.n_iter:
-            raise ParameterError(
-                f"n_blocks must be at most n_iter={self.n_iter}, got {safe_repr(self.n_blocks)}."
-            )
         check_positive("level", self.level)
         if not self.level < 1:
             raise ParameterError(f"level must be below 1, got {safe_repr(self.level)}.")
-        check_choice("rule", self.rule, ("counts", "top-k"))
-        if self.rule == "top-k" and self.n_nonzero is None:
-            raise ParameterError("rule='top-k' needs n_nonzero, the number of features to keep.")
 
     def _chosen(self) -> dict[str, Any]:
-        rule = Counts(self.level) if self.rule == "counts" else TopK(int(self.n_nonzero or 0))
-        return {"n_nonzero": self.n_nonzero, "rule": rule, "n_blocks": self.n_blocks}
-
-    def _make_plan(self, n_features: int, labels: np.ndarray | None) -> Plan[Settings]:
-        if labels is not None and len(labels) > 2:
-            raise SchemaError(
-                "Only binary classification is supported. The type of the target is multiclass; "
-                "use DPLassoClassifier for more than two classes."
-            )
-        return super()._make_plan(n_features, labels)
-
-    def _carry_out(
-        self, rows: Rows, plan: Plan[Settings], releases: Releases, labels: np.ndarray | None
-    ) -> None:
-        super()._carry_out(rows, plan, releases, labels)
-        if not hasattr(self, "n_live_"):
-            self.n_live_ = (rows.n_features, 0)  # the mean alone keeps no feature
+        return {"level": self.level}
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class DPLassoClassifier(_Lasso, BaseDPClassifier):
+class DPLassoClassifier(_FrankWolfe, BaseDPClassifier):
     """L1-constrained logistic (two classes) or multinomial regression by private Frank-Wolfe.
 
     Every step draws one signed vertex of the ball ``sum |w| <= radius`` with the exponential
@@ -220,7 +179,7 @@ class DPLassoClassifier(_Lasso, BaseDPClassifier):
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class DPLassoRegressor(_Lasso, BaseDPRegressor):
+class DPLassoRegressor(_FrankWolfe, BaseDPRegressor):
     """L1-constrained squared or Huber regression by private Frank-Wolfe.
 
     **When to use.** If the weights must lie in an L1 ball, or with tens of millions of columns. It needs more rows than
@@ -269,15 +228,15 @@ class DPLassoRegressor(_Lasso, BaseDPRegressor):
             check_positive("cutoff", self.cutoff)
 
     def _chosen(self) -> dict[str, Any]:
-        return {**super()._chosen(), "loss": self.loss, "cutoff": self.cutoff}
+        return {"loss": self.loss, "cutoff": self.cutoff}
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class DPScreenedLassoClassifier(_ScreenedLasso, BaseDPClassifier):
-    """L1-constrained logistic regression that drops features while it runs.
+    """L1-constrained logistic regression that drops the columns which were drawn no more often than chance explains.
 
-    The run is cut into `n_blocks`. After a block the rule drops features for good, and the next
-    block works on what is left. Rules read released picks only and cost nothing.
+    It is `DPLassoClassifier`, and after the last step a free rule that reads the released draws: a weight stays if its
+    column was drawn significantly often with one sign.
 
     **When to use.** To drop columns while a LASSO is fitted, or to compare with screening rules. It gives a smaller
     model and saves no time.
@@ -285,30 +244,13 @@ class DPScreenedLassoClassifier(_ScreenedLasso, BaseDPClassifier):
     Parameters
     ----------
     domain : Domain
-        Public facts. Needs `feature_bound` and two `classes`; `n_samples` helps the defaults.
+        Public facts. Needs `feature_bound` and `classes`; `n_samples` helps the defaults.
     epsilon, delta, adjacency, ledger, random_state, verbose : as in `DPSparseClassifier`
         Price, neighbours, account and noise of the fit.
-    radius : float or None, default=None
-        Bound on the L1 norm of the weights. None: as in `DPLassoClassifier`.
-    n_iter : int or None, default=None
-        Number of private selections. They share one budget, so more steps mean more noise in each. None: as in
-        `DPLassoClassifier`.
-    fit_intercept : bool, default=True
-        As in `DPLassoClassifier`. The constant column is never dropped.
-    rule : {"counts", "top-k"}, default="counts"
-        "counts" keeps columns that were drawn significantly often with one sign, "top-k" the `n_nonzero` largest
-        weights. Both read released draws only and cost nothing.
-    n_blocks : int, default=1
-        Number of blocks of steps, with a screening after each. "counts" decides after the first one.
+    radius, n_iter, fit_intercept, n_nonzero : as in `DPLassoClassifier`
+        Ball, steps, and the number of weights kept of those that the rule left.
     level : float, default=0.1
-        Rule "counts": probability to keep a column if all draws were uniform. Smaller keeps fewer.
-    n_nonzero : int or None, default=None
-        Number of weights kept at the end; "top-k" needs it. None keeps all that the rule left.
-
-    Attributes
-    ----------
-    n_live_ : tuple of int
-        Features in the working set of each block, and after the last screening.
+        Probability to keep a weight if all draws were uniform; costs nothing. Smaller keeps fewer.
 
     Examples
     --------
@@ -321,15 +263,10 @@ class DPScreenedLassoClassifier(_ScreenedLasso, BaseDPClassifier):
     ((1, 8), '(2, 1e-6)-DP of the table given to fit, add/remove one row, proven')
     """
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = False
-        return tags
-
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class DPScreenedLassoRegressor(_ScreenedLasso, BaseDPRegressor):
-    """L1-constrained regression that drops features while it runs: least squares, or Huber's loss on released scales.
+    """L1-constrained regression that drops the columns which were drawn no more often than chance explains.
 
     **When to use.** To drop columns while a LASSO is fitted, or to compare with screening rules. It gives a smaller
     model and saves no time.
@@ -340,7 +277,7 @@ class DPScreenedLassoRegressor(_ScreenedLasso, BaseDPRegressor):
         Public facts. Needs `feature_bound` and `target_range` or `target_bound`; `n_samples` helps the defaults.
     epsilon, delta, adjacency, ledger, random_state, verbose : as in `DPSparseClassifier`
         Price, neighbours, account and noise of the fit.
-    radius, n_iter, fit_intercept, rule, n_blocks, level, n_nonzero : as in `DPScreenedLassoClassifier`
+    radius, n_iter, fit_intercept, n_nonzero, level : as in `DPScreenedLassoClassifier`
         Ball, steps and screening.
 
     Examples

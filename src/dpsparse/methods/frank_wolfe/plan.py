@@ -12,7 +12,6 @@ from dpsparse.mechanisms.top_k import ROUNDING_RANGE
 from dpsparse.methods.facts import Facts
 from dpsparse.methods.frank_wolfe import defaults
 from dpsparse.methods.frank_wolfe.problem import check_public, choose_resolution
-from dpsparse.methods.frank_wolfe.screening import Rule
 from dpsparse.methods.frank_wolfe.solve import Settings
 from dpsparse.methods.look.defaults import MIN_EFFECTIVE_ROWS_TO_FIT, QUANTILE_COUNTS
 from dpsparse.methods.look.table import ENTRY_HALVINGS
@@ -30,8 +29,7 @@ def choose(
     n_nonzero: NNonzero,
     loss: str = "auto",
     cutoff: float | None = None,
-    rule: Rule | None = None,
-    n_blocks: int = 1,
+    level: float | None = None,
 ) -> Settings:
     """The ball, the steps, and what is released of the scales that nobody declared."""
     domain = replace(facts.domain, feature_bound=facts.domain.entry_bound())
@@ -43,20 +41,18 @@ def choose(
             n_iter = choose_steps(facts.effective_rows, d)
         else:
             n_iter = choose_declared_steps(n, facts.epsilon)
-        n_iter = max(n_iter, n_blocks)
     looks = {} if facts.of_numbers or not fit_intercept else {"prior": facts.n_classes}
     if released:
         looks |= choose_looks(facts)
     if radius is None:
         radius = (facts.target_bound if facts.of_numbers else 10.0) / bound
     made = choose_loss(facts, loss, cutoff)
-    short, longer = divmod(n_iter, n_blocks)
     return Settings(
         loss=made,
         radius=float(radius),
         feature_bound=bound,
         slope_bound=made.slope_bound(domain, float(radius)),
-        blocks=tuple(short + (block < longer) for block in range(n_blocks)),
+        n_iter=n_iter,
         n_outputs=facts.n_outputs,
         fit_intercept=fit_intercept,
         n_nonzero=n_nonzero,
@@ -64,7 +60,7 @@ def choose(
         n_samples=n,
         longest=min(domain.row_norm or math.inf, bound * math.sqrt(d)),
         reach=choose_reach(n_iter, facts.n_outputs, facts.of_numbers),
-        rule=rule,
+        level=level,
     )
 
 

@@ -16,7 +16,6 @@ from dpsparse.exceptions import ParameterError
 from dpsparse.losses import Loss
 
 INT32_MAX = 2**31 - 1
-GONE = -1  # name of a column that was dropped
 
 
 @dataclass(frozen=True)
@@ -115,9 +114,7 @@ class History:
     The gap and the objective of a step are not here: both need the exact gradient or the rows, which are not released.
     """
 
-    features: (
-        np.ndarray
-    )  # the number of features stands for the intercept, GONE for a step back towards zero
+    features: np.ndarray  # the number of features stands for the intercept
     outputs: np.ndarray
     signs: np.ndarray  # of the vertex moved to
     radius: float
@@ -138,8 +135,8 @@ class History:
         unit = 2.0 * self.radius / ((n_iter + 1.0) * (n_iter + 2.0))
         coef = np.zeros((self.n_outputs, self.n_features))
         intercept = np.zeros(self.n_outputs)
-        inside = (features != GONE) & (features < self.n_features)
         constant = features == self.n_features
+        inside = ~constant
         picked = outputs[inside], features[inside]
         np.add.at(coef, picked, steps[inside])
         np.add.at(intercept, outputs[constant], steps[constant])

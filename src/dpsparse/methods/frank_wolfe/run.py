@@ -6,7 +6,7 @@ Paper: Raff, Khanna, Lu, "Scaling Up Differentially Private LASSO" (Alg. 2). The
 `Steps` is what `Releases.vertices` draws, and the only thing in this package that holds rows. Rows that a fit may hold
 in memory go through `Run`, in which rows and noise meet. Of all others every part is asked for its scores at every step
 (rows/cells.py). Both draw by the same law. The released history determines the weights, and together with the rows it
-determines the state, so the same steps serve a fit, a screening block that goes on from released picks, and a replay.
+determines the state, so the same steps serve a fit and the audit.
 
 | paper | here |
 |---|---|
@@ -70,21 +70,6 @@ class Run:
             if progress is not None:
                 progress(stop - done)
             chunk = min(2 * chunk, 1024)
-
-    def replay(self, history: History, n_steps: int | None = None) -> None:
-        """Make the first picks of `history` again: the state from the rows and the history alone."""
-        n_steps = len(history.signs) if n_steps is None else n_steps
-        cells = history.features[:n_steps] * self.problem.n_outputs + history.outputs[:n_steps]
-        self.replay_cells(cells, -history.signs[:n_steps])
-
-    def replay_cells(self, cells: np.ndarray, signs: np.ndarray) -> None:
-        """The same by cells, and the signs s of e^{kappa s G}."""
-        state, last = self.state, self.step + len(signs)
-        state.cells[self.step : last], state.signs[self.step : last] = cells, signs
-        self._leave_boxes()
-        kernel.advance(state, self._unused, self.step, last, kernel.MOVE)
-        self.step = last
-        self._choose_way()
 
     def serve(self) -> None:
         """Bring the scores up to date for the present step, without a pick."""
@@ -241,12 +226,12 @@ class Run:
 
 
 class Steps:
-    """Steps of a run on private rows, from a released `past` on."""
+    """Steps of a run on private rows."""
 
     kind: ClassVar[str] = "picks"
 
-    def __init__(self, rows: Rows, problem: Problem, past: History | None = None) -> None:
-        self.rows, self.problem, self.past = rows, problem, past
+    def __init__(self, rows: Rows, problem: Problem) -> None:
+        self.rows, self.problem = rows, problem
 
     @cached_property
     def _arrays(self) -> RowArrays:
@@ -264,27 +249,22 @@ class Steps:
         return self.rows.fit_in_memory
 
     def draw(self, rng: np.random.Generator, n_steps: int, progress: Progress) -> History:
-        """The whole history, `n_steps` picks longer."""
         if self.fused:
             run = Run(self._arrays, self.problem)
-            if self.past is not None:
-                run.replay(self.past)
             run.draw(rng, n_steps, progress)
             return run.history()
         return self._draw_from_parts(rng, n_steps, progress)
 
     def scores(self, history: History) -> Iterator[np.ndarray]:
-        """Whole-number scores of all cells before each pick after the past; for the audit."""
-        done = 0 if self.past is None else len(self.past.signs)
+        """Whole-number scores of all cells before each pick; for the audit."""
         if not self.fused:
-            for t in range(done, len(history.signs)):
+            for t in range(len(history.signs)):
                 yield self.rows.cell_scores(self._at(history, t)).ravel()
             return
         run = Run(self._arrays, self.problem)
         cells = history.features * self.problem.n_outputs + history.outputs
-        for t, (cell, sign) in enumerate(zip(cells, -history.signs, strict=True)):
-            if t >= done:
-                yield run.exact_scores().ravel()
+        for cell, sign in zip(cells, -history.signs, strict=True):
+            yield run.exact_scores().ravel()
             run.move(int(cell), int(sign))
 
     def _at(self, history: History, n_steps: int) -> CellsAt:
@@ -310,7 +290,7 @@ class Steps:
         cells, signs = np.zeros(n_steps, np.int64), np.zeros(n_steps, np.int64)
         for t in range(n_steps):
             so_far = self.history(cells[:t], signs[:t])
-            scores = self.rows.cell_scores(self._at(so_far, len(so_far.signs))).ravel()
+            scores = self.rows.cell_scores(self._at(so_far, t)).ravel()
             pick = self.pick(np.concatenate([scores, -scores]), rng)
             # The step goes against the sign s of e^{kappa s G}.
             cells[t], signs[t] = pick % scores.size, -1 if pick < scores.size else 1
@@ -323,13 +303,7 @@ class Steps:
         return int(top_k(scores, 1, self.problem.unit_kappa, rng)[0])
 
     def history(self, cells: np.ndarray, signs: np.ndarray) -> History:
-        """The past followed by picks, cells in the order of `scores`, signs of the vertices moved to."""
+        """Picks as they may be released: cells in the order of `scores`, signs of the vertices moved to."""
         K, p = self.problem.n_outputs, self.problem
-        features, outputs = cells // K, cells % K
-        if self.past is not None:
-            features = np.append(self.past.features, features)
-            outputs = np.append(self.past.outputs, outputs)
-            signs = np.append(self.past.signs, signs)
-        return History(
-            features, outputs, signs, p.radius, self.rows.n_features, K, p.feature_bound, p.offset
-        )
+        width = self.rows.n_features
+        return History(cells // K, cells % K, signs, p.radius, width, K, p.feature_bound, p.offset)

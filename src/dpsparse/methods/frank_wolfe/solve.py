@@ -29,7 +29,7 @@ from dpsparse.losses import Huber, Loss
 from dpsparse.methods.frank_wolfe import defaults
 from dpsparse.methods.frank_wolfe.problem import Problem, Units, choose_resolution
 from dpsparse.methods.frank_wolfe.run import Steps
-from dpsparse.methods.frank_wolfe.screening import Rule, draw_blocks
+from dpsparse.methods.frank_wolfe.screening import picked_beyond_chance
 from dpsparse.methods.look.table import look_at_table, release_entry_size
 from dpsparse.methods.look.targets import contrasts, release_cutoff, release_mean
 from dpsparse.methods.solution import Solution
@@ -47,7 +47,7 @@ class Settings:
     radius: float
     feature_bound: float
     slope_bound: float
-    blocks: tuple[int, ...]  # steps; a rule may drop features after each block
+    n_iter: int
     n_outputs: int
     fit_intercept: bool
     n_nonzero: NNonzero
@@ -55,11 +55,7 @@ class Settings:
     n_samples: int | None  # declared
     longest: float  # declared bound on the length of a row
     reach: float  # largest margin of the ball on released scales
-    rule: Rule | None
-
-    @property
-    def n_iter(self) -> int:
-        return sum(self.blocks)
+    level: float | None  # of screening
 
     @property
     def scales(self) -> str:
@@ -87,19 +83,15 @@ def solve(rows: Rows, settings: Settings, releases: Releases) -> Solution:
     """Weights (K, d) and intercepts (K,) of the ball's private vertices."""
     scaled = release_scales(rows, settings, releases)
     problem = make_problem(scaled, settings, releases)
-    n_live = None
-    if settings.rule is None:
-        steps = Steps(scaled.rows, problem)
-        history = releases.vertices("vertices", steps, settings.n_iter)
-    else:
-        run = draw_blocks(scaled.rows, problem, settings.blocks, settings.rule, releases)
-        history, n_live = run.survivors(), run.n_live
+    history = releases.vertices("vertices", Steps(scaled.rows, problem), settings.n_iter)
     coef, intercept = history.weights()
+    if settings.level is not None:
+        coef = np.where(picked_beyond_chance(history, settings.level), coef, 0.0)
     coef = keep_weights(coef, scaled.rows, problem, settings.n_nonzero, releases)
     coef, intercept = scaled.units.publish(coef, intercept)
     middle = scaled.units.middle + rows.domain.target_middle  # of a declared range
     path = replace(history, units=replace(scaled.units, middle=middle))
-    return Solution(coef, intercept, settings.n_iter, n_live=n_live, history=path)
+    return Solution(coef, intercept, settings.n_iter, history=path)
 
 
 def release_scales(rows: Rows, settings: Settings, releases: Releases) -> ScaledRows:

@@ -19,6 +19,7 @@ BUDGET_SHARES = {
     "intercept": 0.05,
 }
 QUANTILE_COUNTS = 8  # noisy counts of one search
+MAX_EMPTY_SHARE = 0.99  # of the rows, where the quantile of the others is sought
 MARGIN_EDGES = tuple(2.0 ** (k / 2.0) for k in range(-6, 7))  # of the bins that a slope is found by
 SLOPE_DOUBT, OFFSET_DOUBT = 0.5, 2.0  # sd before rows are seen: octaves, and log odds
 OFFSET_ROUNDS = 4  # noisy sums that move the offset of the final model

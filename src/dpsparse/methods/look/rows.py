@@ -3,7 +3,7 @@
     table   (declared rows, not too many entries) centre m and scales D of the columns   (look/table.py)
     masses  (else) m = 0; s_j = sum_i |x_ij|/||x_i|| + noise of sd u
             D_j = max(s_j, 2u)^(-1/2), or 0 where s_j <= u and d > n or d > 2^17  (dropped)
-    length  l = noisy median of ||D (x_i - m)||
+    length  l = noisy median of ||D (x_i - m)|| (masses: of the rows that are not empty)
     rows    wide (d > n): z_i = D x_i / ||D x_i||
             narrow: z_i = (D (x_i - m), q) / ||(D (x_i - m), q)||, q = l / sqrt d: sizes are kept
             narrow, numbers: the same divided by max(||.||, 3/2 l): lengths are kept
@@ -75,8 +75,10 @@ class RowSettings:
         else:
             looks["masses"] = self.n_features
         final = 2 * len(MIDDLES) if self.n_classes == 2 else OFFSET_ROUNDS * max(self.n_classes, 1)
-        searches = 2 if self.table and self.is_bounded else 1
-        return looks | {"length": searches * QUANTILE_COUNTS, "intercept": final}
+        counts = QUANTILE_COUNTS + 1  # one more tells how many rows are empty
+        if self.table:
+            counts = (2 if self.is_bounded else 1) * QUANTILE_COUNTS
+        return looks | {"length": counts, "intercept": final}
 
     @property
     def is_bounded(self) -> bool:
@@ -178,7 +180,8 @@ class ScaledRows:
         return scaling
 
     def release_length(self) -> float:
-        """The median length of the rows on kept columns."""
+        """The median length of the rows that have an entry in a kept column. Most may have none, and weights in units of
+        a length that only empty rows have would be immense."""
         kept = self.scales.astype(np.float64)
         if not len(kept):
             return 1.0
@@ -191,7 +194,7 @@ class ScaledRows:
         low, high, prior = self.length_range(spread)
         return release_quantile(
             self.releases, "length", self.units.count_shorter, self.targets.n, 0.5, low, high,
-            prior=prior,
+            prior=prior, of_filled=True,
         )  # fmt: skip
 
     def gradient(self, weights: np.ndarray, constant_weight: np.ndarray, clip: float) -> Query:

@@ -31,6 +31,7 @@ from dpsparse.methods.look.defaults import (
     BUDGET_SHARES,
     CUTOFF_PER_SPREAD,
     MARGIN_EDGES,
+    MAX_EMPTY_SHARE,
     MIN_CLASS_SHARE,
     MIN_EFFECTIVE_ROWS_TO_FIT,
     OFFSET_DOUBT,
@@ -306,6 +307,7 @@ def release_quantile(
     prior: float = 0.0,
     sure: float = 0.5,
     if_below: float | None = None,
+    of_filled: bool = False,
 ) -> float:
     """The `level`-quantile between `low` and `high`, for `share` of what the phase pays.
 
@@ -317,9 +319,19 @@ def release_quantile(
 
     Most rows may lie below `low`, as empty rows do, and tell nothing of the others. Where `if_below` is given this is
     believed to be as likely as not, so the first count is taken at `low`, and `if_below` is the result unless there is
-    another that is large enough.
+    another that is large enough. With `of_filled` one count more says how many rows lie below `low`, as far as it can
+    be told from noise, and the quantile is that of the others.
     """
-    share /= QUANTILE_COUNTS
+    share /= QUANTILE_COUNTS + of_filled
+
+    def share_below(edge: float) -> tuple[float, float]:
+        """The noisy share of the rows below a point, and the sd of its noise."""
+        query = count_below(edge)
+        # A count without noise leaves no doubt about the side, and no division by zero.
+        noise = max(releases.scale(phase, query, share) / n_rows, 1e-9)
+        found = float(releases.gaussian(phase, query, share)[0]) / n_rows
+        return min(max(found, 0.0), 1.0), noise
+
     # Powers of NumPy differ from machine to machine in their last digits; a released length must not.
     logs = (
         float(arithmetic.log(high / low)) * np.arange(2**QUANTILE_COUNTS + 1) / 2**QUANTILE_COUNTS
@@ -329,13 +341,13 @@ def release_quantile(
     belief /= belief.sum()
     if if_below is not None:
         edges, belief = np.append(0.0, edges), np.append(1.0, belief) / 2.0
+    if of_filled:
+        found, noise = share_below(low)
+        level += (1.0 - level) * min(max(found - noise, 0.0), MAX_EMPTY_SHARE)
     for _ in range(QUANTILE_COUNTS):
         i = int(np.argmin(np.abs(np.cumsum(belief)[:-1] - 0.5))) + 1
-        query = count_below(float(edges[i]))
-        # A count without noise leaves no doubt about the side, and no division by zero.
-        noise = max(releases.scale(phase, query, share) / n_rows, 1e-9)
-        found = float(releases.gaussian(phase, query, share)[0]) / n_rows
-        likelihoods = side_likelihoods(min(max(found, 0.0), 1.0), noise, level)
+        found, noise = share_below(float(edges[i]))
+        likelihoods = side_likelihoods(found, noise, level)
         belief *= np.repeat(likelihoods, (i, len(belief) - i))
         belief /= belief.sum()
     if if_below is not None:

@@ -113,7 +113,7 @@ class Run:
         supports = self.find_supports()
         self.columns = np.unique(np.concatenate(supports))
         if len(self.columns) < d:
-            self.rows = self.rows.columns(self.columns, spare=False)
+            self.rows = self.rows.columns(self.columns)
         self.standard = self.look_at_rows()
         self.stretch = self.standard.scaling * (typical_length(settings.way) / self.standard.length)
         rows = self.rows.standardised(
