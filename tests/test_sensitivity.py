@@ -359,10 +359,6 @@ def bins_of(*lines):
     return rows.unit(np.ones(1, np.float32)).margins(np.ones((1, 1))).labels_by_margin(EDGES)
 
 
-def along_of(*lines):
-    return units_of(*lines).along(np.array([[1.0], [0.0], [0.0]]))
-
-
 UNIT = 2.0**-20
 ATTAINED = {
     "count": (lambda y: targets_of(y).count_near(0.0, 0.5), (0.0,), (1.0,)),
@@ -373,7 +369,6 @@ ATTAINED = {
     "products": (products_of, ([1.0, 0.0],), ([0.0, 1.0],)),
     "class and bin of the margin": (bins_of, ([-3.0, 1.0],), ([3.0, 1.0],)),
     "class at one margin": (bins_of, ([0.3, 0.0],), ([0.3, 1.0],)),
-    "along": (along_of, ([1.0, 0.0],), ([0.0, 1.0],)),
 }
 
 

@@ -6,10 +6,8 @@ import numpy as np
 import pytest
 
 from dpsparse.domain import Domain
-from dpsparse.domain.clipping import TINY
 from dpsparse.methods import DPHardThresholdClassifier, DPHardThresholdRegressor
 from dpsparse.rows import Rows
-from parts import clip_in_parts
 
 pytestmark = pytest.mark.filterwarnings("ignore::dpsparse.exceptions.NotPrivateWarning")
 
@@ -63,10 +61,8 @@ def test_steps_grow_with_rows_and_budget(declared):
 
     found = [steps(2000, epsilon=epsilon) for epsilon in (0.1, 0.5, 2.0, 100.0, math.inf)]
     assert found == sorted(found)
-    assert (found[0], found[-1]) == (10, 100)
-    assert 10 < found[1] < found[2]
+    assert 3 < found[0] < found[1] < found[2]
     assert steps(400) < steps(4000)
-    assert steps(4000, 20) > steps(4000, 200)
     assert steps(400, n_iter=7) == 7
 
 
@@ -111,45 +107,6 @@ def test_noise_that_drowns_the_rows_moves_nothing():
         assert model.fit(X, y).score(X, y) > -0.1
     few = DPHardThresholdRegressor(domain, epsilon=0.05).plan(300)
     assert [phase.name for phase in few.phases] == ["mean"]
-
-
-# ---- the curvature along a direction --------------------------------------------------------------
-
-
-BOUNDARY = [0.0, 5e-324, 1e-310, TINY, 1e-20, 0.3, 1.0, 1e30, 1e300, -1.0, -1e300]
-FREE = Domain(target_bound=1.0)
-
-
-def along(X, direction, *, constant=0.0, shortest=0.0, unit=2.0**-20, n_parts=1):
-    rows = clip_in_parts(np.asarray(X, float), np.zeros(len(X)), FREE, n_parts)
-    units = rows.unit(np.ones(rows.n_features, np.float32), constant=constant, shortest=shortest)
-    return units.along(np.asarray(direction, float)), unit
-
-
-@pytest.mark.parametrize("constant", [0.0, 1.0, 1e-300])
-@pytest.mark.parametrize("size", [1.0, 5e-324, 1e-310, 1e150])
-def test_a_row_adds_at_most_one_along_any_direction(constant, size):
-    reached = 0.0
-    for a in BOUNDARY:
-        for b in BOUNDARY:
-            for direction in ([[1.0], [0.0], [0.0]], [[1.0], [1.0], [1.0]], [[1.0], [-1.0], [0.5]]):
-                query, unit = along([[a, b]], np.multiply(direction, size), constant=constant)
-                whole = int(query.whole(unit)[0])
-                assert 0 <= whole * unit <= query.sensitivity("add-remove").value
-                reached = max(reached, whole * unit)
-    assert reached > 0.999 or size < 1e-300
-    assert query.sensitivity("replace-one").value == 1.0
-
-
-def test_the_curvature_is_that_of_the_rows_however_they_are_cut():
-    rng = np.random.default_rng(0)
-    X, V = rng.normal(size=(40, 5)), rng.normal(size=(6, 3))
-    Z = np.c_[X, np.full(40, 0.7)]
-    Z /= np.linalg.norm(Z, axis=1)[:, None]
-    answers = [along(X, V, constant=0.7, n_parts=n)[0].whole(2.0**-20)[0] for n in (1, 3)]
-    assert answers[0] == answers[1]
-    expected = np.sum((Z @ V) ** 2) / np.sum(V * V)
-    assert answers[0] * 2.0**-20 == pytest.approx(expected, abs=1e-4)
 
 
 def test_sums_of_many_rows_keep_their_sensitivity():

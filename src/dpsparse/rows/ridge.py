@@ -99,7 +99,7 @@ class RidgeRows:
         """All rows as one part; made when a query is asked, not before: nothing else may look at rows."""
         if self._support is None:
             return self._rows.gathered()
-        return self._rows.columns(self._support, spare=False).gathered()
+        return self._rows.columns(self._support).gathered()
 
     @cached_property
     def weights(self) -> np.ndarray:

@@ -19,8 +19,8 @@ from dpsparse.rows import kernels
 from dpsparse.rows.loss_kernels import CODES
 from dpsparse.rows.parts import Parts, Query
 from dpsparse.rows.persons import Persons
-from dpsparse.rows.short import MarginPart, Margins, count, short_sum
-from dpsparse.sensitivity import clipped_gradient_sum, count_below, feature_masses, vertex_score
+from dpsparse.rows.short import MarginPart, Margins, count
+from dpsparse.sensitivity import clipped_gradient_sum, feature_masses, vertex_score
 from dpsparse.threads import over_rows, sum_over_rows
 
 if TYPE_CHECKING:
@@ -141,14 +141,6 @@ class UnitRows:
     def _lengths(self) -> Parts:
         """Asked a dozen times: apart from the rows, which need not be read or stored for them."""
         return self._parts.map(_lengths)
-
-    def along(self, direction: np.ndarray) -> Query:
-        """sum_i |z_i V|^2/(l |V|)^2 for released V of shape (width + 1, K), the constant last: what a row adds lies
-        in [0, 1], because no row is longer than l (one, but for rows of bounded entries): curvature along V."""
-        length = float(np.linalg.norm(direction)) * self._longest
-        towards = np.ascontiguousarray(direction / length) if length > 0.0 else direction
-        ask = partial(_along, np.ascontiguousarray(towards[:-1]), towards[-1])
-        return short_sum(self._parts, ask, 1, 1.0, count_below, positive=True)
 
     def gradient(
         self,
@@ -322,15 +314,6 @@ def _margins(weights: np.ndarray, last: np.ndarray, part: UnitPart) -> MarginPar
     out = np.empty((len(part.length), weights.shape[1]))
     over_rows(len(out), len(part.z), lambda a, b: run(*part.rows, weights, last, a, b, out))
     return MarginPart(out, part.targets, part.starts, part.worth)
-
-
-def _along(towards: np.ndarray, last: np.ndarray, part: UnitPart) -> np.ndarray:
-    run: Any = kernels.margins
-    n = len(part.length)
-    found = np.empty((n, towards.shape[1]))
-    rows = (part.indptr, part.columns, part.z, part.constant, np.ones(n))
-    run(*rows, towards, last, 0, n, found)
-    return np.asarray(np.minimum(np.square(found).sum(axis=1), 1.0)[:, None])
 
 
 def _add_rows(

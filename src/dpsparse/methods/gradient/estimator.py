@@ -38,6 +38,13 @@ def price(settings: GradientSettings, budget: Budget) -> None:
         budget.fixed("count", count, "noisy number of weights")
 
 
+def check_steps(n_iter: int | None) -> None:
+    """Refuse more steps than `price` charges the sampler's slack for."""
+    check_count("n_iter", n_iter, optional=True)
+    if n_iter is not None and n_iter > MAX_STEPS:
+        raise ParameterError(f"n_iter must be at most {MAX_STEPS}, got {safe_repr(n_iter)}.")
+
+
 @dataclass(eq=False, repr=False, kw_only=True)
 class _DPGradient(WeightedFit):
     n_nonzero: Any = None
@@ -47,11 +54,7 @@ class _DPGradient(WeightedFit):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         check_n_nonzero(self.n_nonzero)
-        check_count("n_iter", self.n_iter, optional=True)
-        if self.n_iter is not None and self.n_iter > MAX_STEPS:
-            raise ParameterError(
-                f"n_iter must be at most {MAX_STEPS}, got {safe_repr(self.n_iter)}."
-            )
+        check_steps(self.n_iter)
         if self.step_size is not None:
             check_positive("step_size", self.step_size, "None chooses it")
             if not TINY <= self.step_size <= HUGE:

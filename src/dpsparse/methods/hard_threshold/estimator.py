@@ -7,34 +7,20 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dpsparse.accounting import REST, Budget, Plan
+from dpsparse.accounting import Plan
 from dpsparse.methods.base import (
     BaseDPClassifier,
     BaseDPLinearModel,
     BaseDPRegressor,
-    check_count,
 )
-from dpsparse.methods.hard_threshold.defaults import (
-    LINE_BUDGET_SHARE,
-    MAX_STEPS,
-    MIN_SIGNAL_OF_REGRESSION,
-)
+from dpsparse.methods.gradient.estimator import check_steps, price
+from dpsparse.methods.hard_threshold.defaults import MIN_SIGNAL_OF_REGRESSION
 from dpsparse.methods.hard_threshold.solve import HardThreshold
 from dpsparse.methods.look.defaults import MIN_EFFECTIVE_ROWS_TO_FIT
 from dpsparse.methods.look.rows import choose_rows
-from dpsparse.methods.look.targets import add_look, plan_mean_if_few_rows
+from dpsparse.methods.look.targets import plan_mean_if_few_rows
 from dpsparse.methods.solution import Settings
 from dpsparse.nonzeros import AUTO, check_count_or_auto
-
-
-def price(settings: HardThreshold, budget: Budget) -> None:
-    """Add the releases of a run to `budget`."""
-    look, steps = settings.look, settings.n_iter or MAX_STEPS
-    add_look(budget, look.looks)
-    line = "one noisy number a step: how far its step may go"
-    budget.gaussian("line", LINE_BUDGET_SHARE, steps, line)
-    entries = steps * (look.n_features + 1) * look.n_outputs
-    budget.gaussian("gradients", REST, entries, "all steps together")
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -45,7 +31,7 @@ class _DPHardThreshold(BaseDPLinearModel):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         check_count_or_auto(self.n_nonzero)
-        check_count("n_iter", self.n_iter, optional=True)
+        check_steps(self.n_iter)
 
     def _why_one_row(self) -> str:
         return ""
@@ -90,8 +76,8 @@ class DPHardThresholdClassifier(BaseDPClassifier, _DPHardThreshold):
         Number of weights kept after every step, over all classes; costs nothing. "auto" takes one a class for every 12
         effective rows, 50 at most.
     n_iter : int or None, default=None
-        Number of noisy steps. They share one budget, so more steps mean more noise in each. None takes 10 to 100, more
-        for larger `n_samples` and epsilon.
+        Number of noisy steps. They share one budget, so more steps mean more noise in each. None takes a number that
+        grows with the root of rows times budget.
 
     Examples
     --------

@@ -180,8 +180,8 @@ class ScaledRows:
         return scaling
 
     def release_length(self) -> float:
-        """The median length of the rows that have an entry in a kept column. Most may have none, and weights in units of
-        a length that only empty rows have would be immense."""
+        """The median length of the rows that have an entry in a kept column. Most may have none, and weights in units
+        of a length that only empty rows have would be immense."""
         kept = self.scales.astype(np.float64)
         if not len(kept):
             return 1.0
