@@ -180,8 +180,8 @@ def accuracy_trial(config, seed, number):
     ):  # the class has the same law, but keeps groups that are of no use here
         constants = model._constants(X.shape[1], 1)
         weights = stale_lasso(
-            X[train], y[train], make_generator(noise), radius=constants.radius, n_iter=constants.n_iter,
-            kappa=constants.kappa, draw="reject",
+            X[train], y[train], make_generator(noise), radius=constants["radius"], n_iter=config["n_iter"],
+            kappa=constants["kappa"], draw="reject",
         )  # fmt: skip
         margins, n_nonzero = X[test] @ weights, np.count_nonzero(weights)
     else:

@@ -6,7 +6,8 @@ The one numerical tool of several fits is here too: the minimum of a tilted ridg
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -22,23 +23,16 @@ from dpsparse.release import Releases
 from dpsparse.rows import Rows
 
 
-@dataclass(frozen=True, kw_only=True)
-class Printed:
-    """The constants of one fit; each paper adds its own."""
-
-    n_outputs: int
-    n_iter: int
-
-
 @dataclass(frozen=True)
 class PrintedFit:
-    """What a plan of a printed paper holds: the paper's estimator and its constants."""
+    """What a plan of a printed paper holds: the paper's estimator, and the constants of one fit."""
 
     model: PublishedModel
-    printed: Any
+    n_outputs: int
+    printed: Mapping[str, Any]
 
     def solve(self, rows: Rows, releases: Releases) -> Solution:
-        return self.model._solve_printed(rows, self.printed, releases)
+        return self.model._solve_printed(rows, self, releases)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -46,22 +40,22 @@ class PublishedModel(BaseDPLinearModel):
     """NOT PRIVATE: epsilon of the guarantee is infinite; a paper may claim less.
 
     A paper says which constants it prints (`_constants`), what it is called (`_paper`), and how one weight vector is
-    fitted (`_fit_printed`). Several classes are fitted one against the rest. Papers that are proven to be worth
-    something plan their own events instead.
+    fitted (`_fit_printed`). Several classes are fitted one against the rest, and an intercept is the weight of a last
+    column, of ones or of the feature bound. Papers that are proven to be worth something plan their own events instead.
     """
 
     _is_published: ClassVar[bool] = True
 
-    def _constants(self, n_features: int, n_outputs: int) -> Printed:
+    def _constants(self, n_features: int, n_outputs: int) -> dict[str, Any]:
         raise TypeError(f"{type(self).__name__} does not say which constants it prints.")
 
-    def _paper(self, printed: Any) -> str:
+    def _paper(self, printed: Mapping[str, Any], n_outputs: int) -> str:
         raise TypeError(f"{type(self).__name__} does not name its paper.")
 
     def _fit_printed(
-        self, X: Any, y: np.ndarray, printed: Any, rng: np.random.Generator
-    ) -> tuple[np.ndarray, float]:
-        """Weights of all columns, and the intercept."""
+        self, X: Any, y: np.ndarray, printed: Mapping[str, Any], rng: np.random.Generator
+    ) -> np.ndarray:
+        """Weights of all columns."""
         raise TypeError(f"{type(self).__name__} does not say how it fits.")
 
     @property
@@ -72,27 +66,43 @@ class PublishedModel(BaseDPLinearModel):
         return "the published form sees rows only."
 
     def _make_plan(self, n_features: int, labels: np.ndarray | None) -> Plan[PrintedFit]:
-        printed = self._constants(n_features, output_count(labels))
+        n_outputs = output_count(labels)
+        printed = self._constants(n_features, n_outputs)
         return self._planned(
             [Phase("fit", NonPrivate(), "no guarantee")],
-            PrintedFit(self, printed),
+            PrintedFit(self, n_outputs, printed),
             epsilon=math.inf,
             calibration="published",
             proven=False,
-            source=f"{self._paper(printed)}; no guarantee",
+            source=f"{self._paper(printed, n_outputs)}; no guarantee",
             assumptions=(),
-            parameters=asdict(printed),
+            parameters={"n_outputs": n_outputs, "n_iter": getattr(self, "n_iter", 1), **printed},
         )
 
-    def _solve_printed(self, rows: Rows, printed: Any, releases: Releases) -> Solution:
+    def _solve_printed(self, rows: Rows, fit: PrintedFit, releases: Releases) -> Solution:
         data = rows.table()
         assert data.y is not None
         targets = [data.y]
-        if printed.n_outputs > 1:
-            targets = [(data.y == k).astype(np.int32) for k in range(printed.n_outputs)]
-        fits = [self._fit_printed(data.X, y, printed, releases.rng) for y in targets]
-        weights, intercepts = zip(*fits, strict=True)
-        return Solution(np.array(weights), np.array(intercepts), printed.n_iter)
+        if fit.n_outputs > 1:
+            targets = [(data.y == k).astype(np.int32) for k in range(fit.n_outputs)]
+        X, constant = self._with_constant_column(data.X, fit.printed)
+        found = [self._fit_printed(X, y, fit.printed, releases.rng) for y in targets]
+        return self._solved(np.array(found), constant)
+
+    def _with_constant_column(self, X: Any, printed: Mapping[str, Any]) -> tuple[Any, float]:
+        """The rows and, for the intercept, a last column of the constant that is returned; 0 for none."""
+        if not getattr(self, "fit_intercept", False):
+            return X, 0.0
+        constant = float(printed.get("feature_bound", 1.0))
+        column = sp.csr_array(np.full((X.shape[0], 1), constant))
+        return sp.csr_array(sp.hstack([X, column], format="csr")), constant
+
+    def _solved(self, weights: np.ndarray, constant: float) -> Solution:
+        """Weights of all columns as those of the features and the intercepts."""
+        n_iter = getattr(self, "n_iter", 1)
+        if constant == 0.0:
+            return Solution(weights, np.zeros(len(weights)), n_iter)
+        return Solution(weights[:, :-1], weights[:, -1] * constant, n_iter)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -117,11 +127,6 @@ class PublishedBall(PublishedModel):
         if self._labels_are_numbers:
             reach = float(self._domain.require("target_bound", type(self).__name__))
         return reach / feature_bound
-
-
-def with_constant_column(X: Any, value: float) -> sp.csr_array:
-    """The rows with a last column of `value`: the intercept inside the ball."""
-    return sp.csr_array(sp.hstack([X, sp.csr_array(np.full((X.shape[0], 1), value))], format="csr"))
 
 
 def tilted_minimum(

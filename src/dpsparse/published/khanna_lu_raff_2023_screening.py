@@ -25,7 +25,7 @@ saved. One iteration costs one pass over the data.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -38,7 +38,7 @@ from dpsparse.domain import Domain
 from dpsparse.exceptions import ParameterError, SchemaError
 from dpsparse.losses import Loss
 from dpsparse.methods.base import BaseDPClassifier, BaseDPRegressor
-from dpsparse.published._base import Printed, PublishedBall, with_constant_column
+from dpsparse.published._base import PublishedBall
 from dpsparse.sensitivity import raj_sensitivity
 
 
@@ -209,20 +209,6 @@ def strong_convexity(loss: Loss, domain: Domain, radius: float) -> float:
     )
 
 
-@dataclass(frozen=True, kw_only=True)
-class ScreenConstants(Printed):
-    """What one fit uses, and how the printed sensitivity of a score compares with the true one."""
-
-    radius: float
-    feature_bound: float
-    vertex_scale: float
-    screen_scale: float
-    strong_convexity: float
-    n_samples: int
-    claimed_sensitivity: float
-    true_sensitivity: float
-
-
 @dataclass(eq=False, repr=False, kw_only=True)
 class _Screen(PublishedBall):
     """What the four estimators share; loss and rule differ."""
@@ -243,10 +229,10 @@ class _Screen(PublishedBall):
         """The steps after which features are screened."""
         raise TypeError(f"{type(self).__name__} does not say when it screens.")
 
-    def _paper(self, printed: Any) -> str:
+    def _paper(self, printed: Mapping[str, Any], n_outputs: int) -> str:
         return "Khanna, Lu and Raff (2023) and its sequel"
 
-    def _constants(self, n_features: int, n_outputs: int) -> ScreenConstants:
+    def _constants(self, n_features: int, n_outputs: int) -> dict[str, Any]:
         if n_outputs > 1:
             raise SchemaError("Only binary classification is supported; the target is multiclass.")
         domain, loss = self._clipping(n_features), self._loss
@@ -266,33 +252,29 @@ class _Screen(PublishedBall):
         true = raj_sensitivity(
             radius, bound, slope, loss.smoothness, curvature, n, self.adjacency, rescaled=False
         ).value
-        return ScreenConstants(
-            n_outputs=1,
-            n_iter=self.n_iter,
-            radius=radius,
-            feature_bound=bound,
+        return {
+            "radius": radius,
+            "feature_bound": bound,
             # "Lipschitz constant 1": radius/n is what the papers take for the sensitivity of a vertex.
-            vertex_scale=rnm_scale(radius / n, rest, self.delta - delta, self.n_iter),
-            screen_scale=scale,
-            strong_convexity=curvature,
-            n_samples=n,
-            claimed_sensitivity=claimed,
-            true_sensitivity=true,
-        )
+            "vertex_scale": rnm_scale(radius / n, rest, self.delta - delta, self.n_iter),
+            "screen_scale": scale,
+            "strong_convexity": curvature,
+            "n_samples": n,
+            "claimed_sensitivity": claimed,
+            "true_sensitivity": true,
+        }
 
     def _fit_printed(
-        self, X: Any, y: np.ndarray, printed: ScreenConstants, rng: np.random.Generator
-    ) -> tuple[np.ndarray, float]:
-        d, bound = X.shape[1], printed.feature_bound
+        self, X: Any, y: np.ndarray, printed: Mapping[str, Any], rng: np.random.Generator
+    ) -> np.ndarray:
         *_, last = published_iterates(
-            with_constant_column(X, bound) if self.fit_intercept else sp.csr_array(X), y,
-            self._loss, rng, radius=printed.radius, n_iter=printed.n_iter,
-            vertex_scale=printed.vertex_scale, rule=self._rule, screen_scale=printed.screen_scale,
+            sp.csr_array(X), y, self._loss, rng, radius=printed["radius"], n_iter=self.n_iter,
+            vertex_scale=printed["vertex_scale"], rule=self._rule, screen_scale=printed["screen_scale"],
             screen_steps=frozenset(self._screen_steps()),
-            curvature=(self._loss.smoothness, printed.strong_convexity),
-            n_samples=printed.n_samples,
+            curvature=(self._loss.smoothness, printed["strong_convexity"]),
+            n_samples=printed["n_samples"],
         )  # fmt: skip
-        return last.weights[:d], float(last.weights[d] * bound) if self.fit_intercept else 0.0
+        return last.weights
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

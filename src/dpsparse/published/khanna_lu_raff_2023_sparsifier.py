@@ -14,6 +14,7 @@ experiments/lab/papers/sparsifier.py.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -23,11 +24,11 @@ from scipy.special import softmax
 
 from dpsparse.accounting import Event, Phase, Plan, Pure, Repeated
 from dpsparse.accounting import epsilon as spent_epsilon
-from dpsparse.methods.base import BaseDPClassifier, BaseDPRegressor, output_count
+from dpsparse.methods.base import BaseDPClassifier, BaseDPRegressor
 from dpsparse.methods.frank_wolfe import Problem, choose_resolution
 from dpsparse.methods.frank_wolfe.run import Steps
 from dpsparse.methods.solution import Solution
-from dpsparse.published._base import Printed, PrintedFit, PublishedBall, with_constant_column
+from dpsparse.published._base import PrintedFit, PublishedBall
 from dpsparse.release import Releases
 from dpsparse.rows import Rows
 from dpsparse.sensitivity import vertex_score_range
@@ -74,25 +75,14 @@ def multinomial_lasso(
     return W
 
 
-@dataclass(frozen=True, kw_only=True)
-class LassoConstants(Printed):
-    """What one fit uses; `kappa` is the inverse scale of the noise, per unit of sum of slope times entry."""
-
-    radius: float
-    kappa: float
-    slope_bound: float
-    feature_bound: float
-    resolution: int
-
-
 @dataclass(eq=False, repr=False, kw_only=True)
 class _Lasso(PublishedBall):
     """The plan that says what the noise of Algorithm 1 is worth."""
 
-    def _paper(self, printed: Any) -> str:
-        return f"Khanna, Lu and Raff (2023), Algorithm {1 if printed.n_outputs == 1 else 3}"
+    def _paper(self, printed: Mapping[str, Any], n_outputs: int) -> str:
+        return f"Khanna, Lu and Raff (2023), Algorithm {1 if n_outputs == 1 else 3}"
 
-    def _constants(self, n_features: int, n_outputs: int) -> LassoConstants:
+    def _constants(self, n_features: int, n_outputs: int) -> dict[str, Any]:
         domain = self._clipping(n_features)
         bound, K = domain.entry_bound(), n_outputs
         radius = self._radius(bound)
@@ -103,23 +93,28 @@ class _Lasso(PublishedBall):
         else:
             share = self.epsilon / (K * math.sqrt(8.0 * self.n_iter * math.log(K / self.delta)))
             slope = 2.0
-        kappa = share / (bound * slope)
+        kappa = share / (
+            bound * slope
+        )  # inverse scale of the noise, per unit of sum of slope times entry
         eta = 0.0 if math.isinf(kappa) else 4.0 * kappa * bound * slope
-        return LassoConstants(
-            n_outputs=K, n_iter=self.n_iter, radius=radius, kappa=kappa, slope_bound=slope,
-            feature_bound=bound, resolution=choose_resolution(domain.n_samples, eta),
-        )  # fmt: skip
+        return {
+            "radius": radius,
+            "kappa": kappa,
+            "slope_bound": slope,
+            "feature_bound": bound,
+            "resolution": choose_resolution(domain.n_samples, eta),
+        }
 
     def _make_plan(self, n_features: int, labels: np.ndarray | None) -> Plan[PrintedFit]:
         plan = super()._make_plan(n_features, labels)
-        printed: LassoConstants = plan.settings.printed
-        if output_count(labels) > 1 or math.isinf(self.epsilon):
+        printed = plan.settings.printed
+        if plan.settings.n_outputs > 1 or math.isinf(self.epsilon):
             return plan
         # Lap(D/epsilon') noisy max costs 2 epsilon' (add-remove) or 4 epsilon' (replace-one) a step.
         spent = vertex_score_range(
-            printed.kappa, printed.slope_bound, printed.feature_bound, self.adjacency
+            printed["kappa"], printed["slope_bound"], printed["feature_bound"], self.adjacency
         ).value
-        event: Event = Repeated(Pure(spent), printed.n_iter)
+        event: Event = Repeated(Pure(spent), self.n_iter)
         return self._planned(
             [Phase("vertices", event, "Laplace noisy max over signed vertices")],
             plan.settings,
@@ -133,28 +128,26 @@ class _Lasso(PublishedBall):
             parameters=plan.parameters,
         )
 
-    def _solve_printed(self, rows: Rows, printed: LassoConstants, releases: Releases) -> Solution:
-        if printed.n_outputs > 1:
-            return self._multinomial(rows, printed, releases)
+    def _solve_printed(self, rows: Rows, fit: PrintedFit, releases: Releases) -> Solution:
+        printed = fit.printed
+        if fit.n_outputs > 1:
+            return self._multinomial(rows, fit, releases)
         problem = Problem(
-            loss=self._loss, radius=printed.radius, n_iter=printed.n_iter, kappa=printed.kappa,
-            slope_bound=printed.slope_bound, resolution=printed.resolution,
-            feature_bound=printed.feature_bound, fit_intercept=self.fit_intercept,
-        )  # fmt: skip
-        phase = "fit" if math.isinf(printed.kappa) else "vertices"
-        history = releases.vertices(phase, NoisyMaxSteps(rows, problem), printed.n_iter)
-        return Solution(*history.weights(), printed.n_iter)
+            loss=self._loss, n_iter=self.n_iter, fit_intercept=self.fit_intercept, **printed
+        )
+        phase = "fit" if math.isinf(printed["kappa"]) else "vertices"
+        history = releases.vertices(phase, NoisyMaxSteps(rows, problem), self.n_iter)
+        return Solution(*history.weights(), self.n_iter)
 
-    def _multinomial(self, rows: Rows, printed: LassoConstants, releases: Releases) -> Solution:
-        data, p, bound = rows.table(), rows.n_features, printed.feature_bound
+    def _multinomial(self, rows: Rows, fit: PrintedFit, releases: Releases) -> Solution:
+        data = rows.table()
         assert data.y is not None
+        X, constant = self._with_constant_column(data.X, fit.printed)
         W = multinomial_lasso(
-            with_constant_column(data.X, bound) if self.fit_intercept else data.X, data.y,
-            releases.rng, n_classes=printed.n_outputs, radius=printed.radius,
-            n_iter=printed.n_iter, kappa=min(printed.kappa, 1e300),
+            X, data.y, releases.rng, n_classes=fit.n_outputs, radius=fit.printed["radius"],
+            n_iter=self.n_iter, kappa=min(fit.printed["kappa"], 1e300),
         )  # fmt: skip
-        intercept = W[p] * bound if self.fit_intercept else np.zeros(printed.n_outputs)
-        return Solution(W[:p].T, intercept, printed.n_iter)
+        return self._solved(W.T, constant)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

@@ -12,6 +12,7 @@ budget; here stage one has epsilon/2 and stage two epsilon, so 1.5 epsilon is sp
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,7 +22,7 @@ import scipy.sparse as sp
 from dpsparse._checks import check_count
 from dpsparse.losses import Logistic
 from dpsparse.methods.base import BaseDPClassifier, BaseDPRegressor
-from dpsparse.published._base import Printed, PublishedModel, tilted_minimum
+from dpsparse.published._base import PublishedModel, tilted_minimum
 
 
 def voted_support(
@@ -85,17 +86,6 @@ def tilted_fit(
     return np.asarray(np.linalg.solve(moments, rows.T @ y - tilt))
 
 
-@dataclass(frozen=True, kw_only=True)
-class TwoStageConstants(Printed):
-    """What one fit uses."""
-
-    n_nonzero: int
-    n_blocks: int
-    epsilon_support: float
-    scale: float
-    ridge: float
-
-
 @dataclass(eq=False, repr=False, kw_only=True)
 class _TwoStage(PublishedModel):
     n_nonzero: int = 10
@@ -108,7 +98,7 @@ class _TwoStage(PublishedModel):
         check_count("n_nonzero", self.n_nonzero)
         check_count("n_blocks", self.n_blocks, optional=True)
 
-    def _constants(self, n_features: int, n_outputs: int) -> TwoStageConstants:
+    def _constants(self, n_features: int, n_outputs: int) -> dict[str, Any]:
         """Half of epsilon for the votes, all of it again for the fit."""
         s, epsilon = min(self.n_nonzero, n_features), min(float(self.epsilon), 1e6)
         logistic = not self._labels_are_numbers
@@ -117,35 +107,32 @@ class _TwoStage(PublishedModel):
             blocks = math.isqrt(
                 self._domain.require("n_samples", f"{type(self).__name__} without n_blocks")
             )
-        return TwoStageConstants(
-            n_outputs=n_outputs,
-            n_iter=1,
-            n_nonzero=s,
-            n_blocks=blocks,
-            epsilon_support=epsilon / 2.0,
-            scale=tilt_scale(s, epsilon, self.delta, logistic=logistic),
-            ridge=self.ridge or default_ridge(s, epsilon, logistic=logistic),
-        )
+        return {
+            "n_nonzero": s,
+            "n_blocks": blocks,
+            "epsilon_support": epsilon / 2.0,
+            "scale": tilt_scale(s, epsilon, self.delta, logistic=logistic),
+            "ridge": self.ridge or default_ridge(s, epsilon, logistic=logistic),
+        }
 
-    def _paper(self, printed: Any) -> str:
+    def _paper(self, printed: Mapping[str, Any], n_outputs: int) -> str:
         return "Kifer, Smith and Thakurta (2012), as later papers implement it"
 
     def _fit_printed(
-        self, X: Any, y: np.ndarray, printed: TwoStageConstants, rng: np.random.Generator
-    ) -> tuple[np.ndarray, float]:
-        s = printed.n_nonzero
+        self, X: Any, y: np.ndarray, printed: Mapping[str, Any], rng: np.random.Generator
+    ) -> np.ndarray:
+        d = X.shape[1] - self.fit_intercept
         support = voted_support(
-            X, y, rng, n_nonzero=s, n_blocks=printed.n_blocks, epsilon=printed.epsilon_support
-        )
-        columns = np.ones((X.shape[0], s + self.fit_intercept))
-        columns[:, :s] = X[:, support].toarray()
-        theta = tilted_fit(
-            columns, y, rng, ridge=printed.ridge, scale=printed.scale,
+            X[:, :d], y, rng, n_nonzero=printed["n_nonzero"], n_blocks=printed["n_blocks"],
+            epsilon=printed["epsilon_support"],
+        )  # fmt: skip
+        columns = np.append(support, np.arange(d, X.shape[1]))
+        weights = np.zeros(X.shape[1])
+        weights[columns] = tilted_fit(
+            X[:, columns].toarray(), y, rng, ridge=printed["ridge"], scale=printed["scale"],
             logistic=not self._labels_are_numbers,
         )  # fmt: skip
-        weights = np.zeros(X.shape[1])
-        weights[support] = theta[:s]
-        return weights, float(theta[s]) if self.fit_intercept else 0.0
+        return weights
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

@@ -27,6 +27,7 @@ Alg. 3, which has no noise, is in experiments/lab/papers/operations.py.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,7 +36,7 @@ import numpy as np
 from dpsparse.jit import njit
 from dpsparse.losses import Logistic
 from dpsparse.methods.base import BaseDPClassifier
-from dpsparse.published._base import Printed, PublishedBall, with_constant_column
+from dpsparse.published._base import PublishedBall
 
 _jit = njit(cache=True)
 _sampler = njit(cache=True, error_model="numpy")
@@ -186,15 +187,6 @@ def _run(
     w *= scale
 
 
-@dataclass(frozen=True, kw_only=True)
-class LassoConstants(Printed):
-    """What one fit uses."""
-
-    radius: float
-    kappa: float
-    feature_bound: float
-
-
 @dataclass(eq=False, repr=False, kw_only=True)
 class RaffKhannaLuLassoClassifier(BaseDPClassifier, PublishedBall):
     """NOT PRIVATE. Frank-Wolfe on the L1 ball (Raff, Khanna and Lu 2023), logistic loss, as printed.
@@ -218,29 +210,23 @@ class RaffKhannaLuLassoClassifier(BaseDPClassifier, PublishedBall):
         Neighbours, account and noise of the fit.
     """
 
-    def _constants(self, n_features: int, n_outputs: int) -> LassoConstants:
+    def _constants(self, n_features: int, n_outputs: int) -> dict[str, Any]:
         domain = self._clipping(n_features)
         bound = domain.entry_bound()
         radius = self._radius(bound)
         # The paper's epsilon' of a step by advanced composition, over twice the sensitivity of a gradient.
         share = self.epsilon / math.sqrt(8.0 * self.n_iter * math.log(1.0 / self.delta))
-        return LassoConstants(
-            n_outputs=n_outputs,
-            n_iter=self.n_iter,
-            radius=radius,
-            kappa=share / (2.0 * bound * Logistic().slope_bound(domain, radius)),
-            feature_bound=bound,
-        )
+        return {
+            "radius": radius,
+            "kappa": share / (2.0 * bound * Logistic().slope_bound(domain, radius)),
+            "feature_bound": bound,
+        }
 
-    def _paper(self, printed: Any) -> str:
+    def _paper(self, printed: Mapping[str, Any], n_outputs: int) -> str:
         return "Raff, Khanna and Lu (2023), Algorithm 2"
 
     def _fit_printed(
-        self, X: Any, y: np.ndarray, printed: LassoConstants, rng: np.random.Generator
-    ) -> tuple[np.ndarray, float]:
-        d, bound = X.shape[1], printed.feature_bound
-        w = stale_lasso(
-            with_constant_column(X, bound) if self.fit_intercept else X, y, rng,
-            radius=printed.radius, n_iter=printed.n_iter, kappa=printed.kappa,
-        )  # fmt: skip
-        return w[:d], float(w[d] * bound) if self.fit_intercept else 0.0
+        self, X: Any, y: np.ndarray, printed: Mapping[str, Any], rng: np.random.Generator
+    ) -> np.ndarray:
+        radius, kappa = printed["radius"], printed["kappa"]
+        return stale_lasso(X, y, rng, radius=radius, n_iter=self.n_iter, kappa=kappa)

@@ -11,6 +11,7 @@ nothing if it is not. The paper itself is not among ours. `DPHardThreshold*` cli
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,7 +21,7 @@ from dpsparse._checks import check_count, check_positive
 from dpsparse.losses import Loss
 from dpsparse.methods.base import BaseDPClassifier, BaseDPRegressor
 from dpsparse.methods.minimisers import longest_row
-from dpsparse.published._base import Printed, PublishedModel
+from dpsparse.published._base import PublishedModel
 from dpsparse.published.wang_gu_2020_transfer import margins
 
 
@@ -57,16 +58,6 @@ def private_hard_threshold(
     return theta
 
 
-@dataclass(frozen=True, kw_only=True)
-class HardThresholdConstants(Printed):
-    """What one fit uses."""
-
-    n_nonzero: int
-    step: float
-    gradient_bound: float
-    rho: float
-
-
 @dataclass(eq=False, repr=False, kw_only=True)
 class _HardThreshold(PublishedModel):
     n_nonzero: int = 10
@@ -80,29 +71,26 @@ class _HardThreshold(PublishedModel):
         if self.step_size is not None:
             check_positive("step_size", self.step_size)
 
-    def _constants(self, n_features: int, n_outputs: int) -> HardThresholdConstants:
+    def _constants(self, n_features: int, n_outputs: int) -> dict[str, Any]:
         bound = longest_row(self._domain, n_features)
-        return HardThresholdConstants(
-            n_outputs=n_outputs,
-            n_iter=self.n_iter,
-            n_nonzero=self.n_nonzero,
-            step=self.step_size or 1.0 / (self._loss.smoothness * bound**2),
-            gradient_bound=bound,
-            rho=math.inf if math.isinf(self.epsilon) else concentrated(self.epsilon, self.delta),
-        )
+        return {
+            "n_nonzero": self.n_nonzero,
+            "step": self.step_size or 1.0 / (self._loss.smoothness * bound**2),
+            "gradient_bound": bound,
+            "rho": math.inf if math.isinf(self.epsilon) else concentrated(self.epsilon, self.delta),
+        }
 
-    def _paper(self, printed: Any) -> str:
+    def _paper(self, printed: Mapping[str, Any], n_outputs: int) -> str:
         return "Wang and Gu (2019), DP-IGHT, as later papers implement it"
 
     def _fit_printed(
-        self, X: Any, y: np.ndarray, printed: HardThresholdConstants, rng: np.random.Generator
-    ) -> tuple[np.ndarray, float]:
+        self, X: Any, y: np.ndarray, printed: Mapping[str, Any], rng: np.random.Generator
+    ) -> np.ndarray:
         """No clipping and no intercept."""
-        weights = private_hard_threshold(
-            X, y, self._loss, rng, n_nonzero=printed.n_nonzero, n_iter=printed.n_iter, step=printed.step,
-            epsilon=self.epsilon, delta=self.delta, gradient_bound=printed.gradient_bound,
+        return private_hard_threshold(
+            X, y, self._loss, rng, n_nonzero=self.n_nonzero, n_iter=self.n_iter, step=printed["step"],
+            epsilon=self.epsilon, delta=self.delta, gradient_bound=printed["gradient_bound"],
         )  # fmt: skip
-        return weights, 0.0
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

@@ -23,6 +23,7 @@ could not (docs/proofs/transfer.md, experiments/lab/papers/leaks.py).
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,7 +34,7 @@ from dpsparse._checks import check_count, safe_repr
 from dpsparse.exceptions import ParameterError
 from dpsparse.losses import Loss, Squared
 from dpsparse.methods.base import BaseDPClassifier, BaseDPRegressor
-from dpsparse.published._base import Printed, PublishedModel
+from dpsparse.published._base import PublishedModel
 
 
 def transfer(
@@ -177,16 +178,6 @@ def margins(X: Any, weights: np.ndarray) -> np.ndarray:
     return np.asarray(X[:, support] @ weights[support])
 
 
-@dataclass(frozen=True, kw_only=True)
-class TransferConstants(Printed):
-    """What one fit uses besides the rows, from which gamma and mu are read."""
-
-    n_nonzero: int
-    epsilon: float
-    ridge: float
-    n_public: int
-
-
 @dataclass(eq=False, repr=False, kw_only=True)
 class _Transfer(PublishedModel):
     n_nonzero: int = 10
@@ -207,39 +198,37 @@ class _Transfer(PublishedModel):
         if self.ridge is not None and not self.ridge >= 0:
             raise ParameterError(f"ridge must be a number >= 0, got {safe_repr(self.ridge)}.")
 
-    def _constants(self, n_features: int, n_outputs: int) -> TransferConstants:
+    def _constants(self, n_features: int, n_outputs: int) -> dict[str, Any]:
         n = int(self._domain.require("n_samples", type(self).__name__))
         s, epsilon = min(self.n_nonzero, n_features), min(float(self.epsilon), 1e6)
         width = math.sqrt(s * math.log(n_features + 1.0) * math.log(1.0 / self.delta))
         drawn = isinstance(self.public_X, str)
-        return TransferConstants(
-            n_outputs=n_outputs,
-            n_iter=self.n_iter,
-            n_nonzero=s,
-            epsilon=epsilon,
-            ridge=0.1 * math.sqrt(width / (n * epsilon)) if self.ridge is None else self.ridge,
-            n_public=int(self.n_public or n) if drawn else int(self.public_X.shape[0]),
-        )
+        return {
+            "n_nonzero": s,
+            "epsilon": epsilon,
+            "ridge": 0.1 * math.sqrt(width / (n * epsilon)) if self.ridge is None else self.ridge,
+            "n_public": int(self.n_public or n) if drawn else int(self.public_X.shape[0]),
+        }
 
-    def _paper(self, printed: Any) -> str:
-        theorem = "Theorem 4.3" if printed.ridge else "Corollary 4.7"
+    def _paper(self, printed: Mapping[str, Any], n_outputs: int) -> str:
+        theorem = "Theorem 4.3" if printed["ridge"] else "Corollary 4.7"
         return f"Wang and Gu (2020), {theorem}, which is false"
 
     def _fit_printed(
-        self, X: Any, y: np.ndarray, printed: TransferConstants, rng: np.random.Generator
-    ) -> tuple[np.ndarray, float]:
+        self, X: Any, y: np.ndarray, printed: Mapping[str, Any], rng: np.random.Generator
+    ) -> np.ndarray:
+        fit = dict(printed)
+        n_public = fit.pop("n_public")
         if isinstance(self.public_X, str):
-            public_rows: Any = rng.uniform(-1.0, 1.0, (printed.n_public, X.shape[1]))
+            public_rows: Any = rng.uniform(-1.0, 1.0, (n_public, X.shape[1]))
             variance = 1.0 / 3.0  # beta~ of uniform(-1, 1)
         else:
             public_rows = sp.csr_array(self.public_X)
             variance = top_eigenvalue(public_rows)
-        weights = transfer(
-            X, y, public_rows, self._loss, rng,
-            n_nonzero=printed.n_nonzero, n_iter=printed.n_iter, ridge=printed.ridge,
-            epsilon=printed.epsilon, delta=self.delta, public_variance=variance,
+        return transfer(
+            X, y, public_rows, self._loss, rng, n_iter=self.n_iter, delta=self.delta,
+            public_variance=variance, **fit,
         )  # fmt: skip
-        return weights, 0.0
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

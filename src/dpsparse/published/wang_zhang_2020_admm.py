@@ -12,17 +12,18 @@ not reproduce its sparsity either and copied its curve.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
 from dpsparse._checks import check_choice, check_count, check_positive
 from dpsparse.losses import Logistic, Loss
 from dpsparse.methods.base import BaseDPClassifier
+from dpsparse.methods.support_first.solve import shrink
 from dpsparse.nonzeros import top_k
-from dpsparse.published._base import Printed, PublishedModel, tilted_minimum
+from dpsparse.published._base import PublishedModel, tilted_minimum
 
 
 def admm(
@@ -46,31 +47,9 @@ def admm(
     z, v = np.zeros(width), np.zeros(width)
     for _ in range(n_iter):
         w = tilted_minimum(rows, y, loss, ridge=n * c, centre=z + v / c, tilt=n * c * b)
-        z = threshold(w - v / c, strength / c, penalty)
+        z = shrink(w - v / c, strength / c, penalty)
         v = v + c * (z - w)
     return z
-
-
-def threshold(v: np.ndarray, size: float, penalty: str) -> np.ndarray:
-    """argmin_z (z - v)^2/2 + t |z| (L1) or + t |z|^(1/2) (L_{1/2}), coordinate by coordinate."""
-    if penalty == "l1":
-        return np.asarray(np.sign(v) * np.maximum(np.abs(v) - size, 0.0))
-    # Xu et al. (2012): zero up to 1.5 t^(2/3), above it the largest root of z - v + t/(2 sqrt z) = 0
-    cut = 1.5 * size ** (2.0 / 3.0)
-    large = np.maximum(np.abs(v), cut)
-    angle = np.arccos(size / 4.0 * (large / 3.0) ** -1.5)
-    root = 2.0 / 3.0 * large * (1.0 + np.cos(2.0 / 3.0 * (np.pi - angle)))
-    return np.asarray(np.where(np.abs(v) > cut, np.sign(v) * root, 0.0))
-
-
-@dataclass(frozen=True, kw_only=True)
-class ADMMConstants(Printed):
-    """What one fit uses."""
-
-    step_epsilon: float
-    strength: float
-    gamma: float
-    n_samples: int
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -116,30 +95,22 @@ class WangZhangADMMClassifier(BaseDPClassifier, PublishedModel):
         check_positive("strength", self.strength)
         check_positive("gamma", self.gamma)
 
-    def _constants(self, n_features: int, n_outputs: int) -> ADMMConstants:
-        return ADMMConstants(
-            n_outputs=n_outputs,
-            n_iter=self.n_iter,
-            step_epsilon=min(float(self.epsilon), 1e6) / self.n_iter,
-            strength=self.strength,
-            gamma=self.gamma,
-            n_samples=int(self._domain.require("n_samples", type(self).__name__)),
-        )
+    def _constants(self, n_features: int, n_outputs: int) -> dict[str, Any]:
+        return {
+            "step_epsilon": min(float(self.epsilon), 1e6) / self.n_iter,
+            "strength": self.strength,
+            "gamma": self.gamma,
+            "n_samples": int(self._domain.require("n_samples", type(self).__name__)),
+        }
 
-    def _paper(self, printed: Any) -> str:
+    def _paper(self, printed: Mapping[str, Any], n_outputs: int) -> str:
         return "Wang and Zhang (2020), as later papers implement it"
 
     def _fit_printed(
-        self, X: Any, y: np.ndarray, printed: ADMMConstants, rng: np.random.Generator
-    ) -> tuple[np.ndarray, float]:
-        n, d = X.shape
-        columns = (
-            sp.hstack([X, sp.csr_array(np.ones((n, 1)))], format="csr") if self.fit_intercept else X
-        )
-        z = admm(
-            columns, y, Logistic(), rng, penalty=self.penalty, n_iter=printed.n_iter,
-            strength=printed.strength, gamma=printed.gamma, step_epsilon=printed.step_epsilon,
-            n_samples=printed.n_samples,
-        )  # fmt: skip
-        weights = z[:d] if self.n_nonzero is None else top_k(z[:d], self.n_nonzero)
-        return weights, float(z[d]) if self.fit_intercept else 0.0
+        self, X: Any, y: np.ndarray, printed: Mapping[str, Any], rng: np.random.Generator
+    ) -> np.ndarray:
+        z = admm(X, y, Logistic(), rng, penalty=self.penalty, n_iter=self.n_iter, **printed)
+        d = len(z) - self.fit_intercept
+        if self.n_nonzero is not None:
+            z[:d] = top_k(z[:d], self.n_nonzero)
+        return z
