@@ -61,7 +61,7 @@ def test_thresholds_minimise_their_penalty(penalty):
     power = 1.0 if penalty == "l1" else 0.5
     for v in (-4.0, -0.7, 0.3, 1.4, 5.0):
         best = grid[np.argmin((grid - v) ** 2 / 2 + 0.8 * np.abs(grid) ** power)]
-        found = wang_zhang_2020_admm.threshold(np.array([v]), 0.8, penalty)[0]
+        found = wang_zhang_2020_admm.shrink(np.array([v]), 0.8, penalty)[0]
         assert found == pytest.approx(best, abs=2e-4)
 
 

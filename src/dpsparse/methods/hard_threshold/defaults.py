@@ -5,4 +5,6 @@ Chosen on training splits: dpsparse lab run board --training --methods DPHardThr
 
 from __future__ import annotations
 
-MIN_SIGNAL_OF_REGRESSION = 15.0  # effective rows over the same root: below, the mean alone
+MIN_SIGNAL_OF_REGRESSION = (
+    15.0  # effective rows over the root of the columns: below, the mean alone
+)
