@@ -116,7 +116,7 @@ def test_a_tilted_fit(seen, kind, domain, smoothness, clip, adjacency):
     assert share == pytest.approx(math.sqrt(1e-3), rel=1e-9)
     # every row that was fitted, and one of length r that attains both bounds
     norms = np.append(np.linalg.norm(problem.rows.table, axis=1), clip)
-    weights = np.append(problem.rows._parts[0].weights, 1.0)
+    weights = np.append(problem.rows.weights, 1.0)
     assert 0.99 * clip <= (weights * norms).max() <= clip * (1 + 1e-12)
     curvatures = smoothness * weights * norms**2
     assert 0.99 * tilt.curvature <= curvatures.max() <= tilt.curvature * (1 + 1e-12)
