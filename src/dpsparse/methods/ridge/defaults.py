@@ -19,10 +19,13 @@ MIN_EFFECTIVE_ROWS_PER_COLUMN_FOR_AXES = 10.0
 
 ROW_CLIP = 1.0 / 0.3  # length from which rows count less, in units of the constant entry of a row
 MEDIAN_LENGTH = math.sqrt(0.91) / 0.3  # of a row, in the same unit
+# From so many N a column noise is small beside what bounds on rows and residuals distort: both grow with the fourth root
+# of N (notebook/defaults.md has the tables), so that noise and distortion vanish together.
+EFFECTIVE_ROWS_PER_COLUMN_OF_WIDER_BOUNDS = 20.0
 DECLARED_ROW_CLIP = math.sqrt(2.0)  # the clip where nothing is looked at
 DECLARED_CUTOFF = 0.25  # of the declared range: where residuals begin to count linearly then
 CUTOFF_PER_SPREAD = 0.85  # where residuals begin to count linearly, in .75-quantiles of |y - mean|
 
 RIDGE_TIMES_EPSILON = 7.0  # in curvatures of a row: 1/7 of epsilon goes to the volume
-MAX_EPSILON_OF_RIDGE = 8.0  # beyond it the ridge falls no more
+MAX_EPSILON_OF_RULES = 16.0  # beyond it the ridge falls no more, and bounds do not widen
 RIDGE_TIMES_SIGNAL = 4.0  # of columns/(n mu^2): what is smaller than the noise is pulled to zero

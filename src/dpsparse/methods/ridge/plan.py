@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from dpsparse.accounting import REST, Budget, Event, Plan
-from dpsparse.methods.facts import Facts
+from dpsparse.methods.facts import Facts, effective_rows
 from dpsparse.methods.look.defaults import BUDGET_SHARES
 from dpsparse.methods.look.targets import add_look, table_looks
 from dpsparse.methods.minimisers import (
@@ -51,9 +51,11 @@ def choose(
         weighted = facts.domain.weight_bound is not None
         looks = table_looks(n_columns, entry=False, axes=has_axes(N, planned), weighted=weighted)
     rest = 1.0 - sum(BUDGET_SHARES[name] for name in looks)
+    wider = widen_bounds(facts) if way == "released" else 1.0
+    clip = row_clip(way) * wider
     if ridge is None:
         mu = N / n * math.sqrt(rest)
-        ridge = choose_ridge(facts.epsilon, n, planned, row_clip(way) ** 2, mu)
+        ridge = choose_ridge(facts.epsilon, n, planned, clip**2, mu)
     return Settings(
         way=way,
         looks=looks,
@@ -61,8 +63,9 @@ def choose(
         n_columns=n_columns,
         longest=longest_row(facts.domain, n_columns),
         ridge=ridge,
-        tol=GRADIENT_TOLERANCE * row_clip(way),
-        cutoff=defaults.CUTOFF_PER_SPREAD,
+        row_clip=clip,
+        tol=GRADIENT_TOLERANCE * clip,
+        cutoff=defaults.CUTOFF_PER_SPREAD * wider,
         target_bound=facts.target_bound,
         n_nonzero=n_nonzero,
     )
@@ -74,10 +77,19 @@ def has_axes(effective_rows: float, n_columns: int) -> bool:
     return effective_rows >= least and n_columns <= WIDEST
 
 
+def widen_bounds(facts: Facts) -> float:
+    """By how much rows and residuals may be larger before they count less, where noise leaves room for it."""
+    epsilon = min(facts.epsilon, defaults.MAX_EPSILON_OF_RULES)
+    n = int(facts.domain.require("n_samples", "A table"))
+    per_column = effective_rows(n, epsilon, facts.delta, facts.adjacency) / facts.planned_features
+    beyond = max(1.0, per_column / defaults.EFFECTIVE_ROWS_PER_COLUMN_OF_WIDER_BOUNDS)
+    return math.sqrt(math.sqrt(beyond))
+
+
 def choose_ridge(epsilon: float, n: int, n_columns: int, curvature: float, mu: float) -> float:
     """In units of a row's curvature: the volume of the objective leaves most of epsilon to its slope, and weights that
     the noise would drown are pulled to zero."""
-    volume = defaults.RIDGE_TIMES_EPSILON / min(epsilon, defaults.MAX_EPSILON_OF_RIDGE)
+    volume = defaults.RIDGE_TIMES_EPSILON / min(epsilon, defaults.MAX_EPSILON_OF_RULES)
     drowned = defaults.RIDGE_TIMES_SIGNAL * n_columns / (n * mu**2)
     return float(max(volume, drowned) * curvature)
 
@@ -91,14 +103,14 @@ def price(settings: Settings, adjacency: str, budget: Budget) -> None:
 
 def fit_event(settings: Settings, adjacency: str, ratio: float) -> Event:
     """The fit, for a price like that of a Gaussian release of parameter `ratio`."""
-    clip, size = row_clip(settings.way), settings.n_columns + 1
+    clip, size = settings.row_clip, settings.n_columns + 1
     return tilted_fit(clip, clip**2, settings.ridge, "glm", ratio, size, settings.tol, adjacency)
 
 
 def plan_table(model: BaseDPLinearModel, settings: Settings) -> Plan[Settings]:
     """The priced plan of one fit; refuses what noise cannot be drawn for."""
     private, name = not math.isinf(model.epsilon), type(model).__name__
-    clip, size = row_clip(settings.way), settings.n_columns + 1
+    clip, size = settings.row_clip, settings.n_columns + 1
     if private:
         check_ridge("ridge", settings.ridge, clip**2, size, settings.n_samples)
     budget = Budget(model.epsilon, model.delta)

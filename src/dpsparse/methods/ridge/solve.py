@@ -1,11 +1,12 @@
 """Regression on a narrow table: look at it privately, then one tilted ridge fit on weighted rows.
 
-    look     mean of y;  q = .75-quantile of |y - mean|, cutoff c = .85 q
+    look     mean of y;  q = .75-quantile of |y - mean|, cutoff c = .85 w q
              l0 = median of |x_i|;  m = mean of x_i shortened to l0, shrunk by its known noise
              v  = sum of (x_i - m)^2 shortened to l0, column by column;  D_j = (v_j/mean v)^(-1/2)
              S  = sum of z_i z_i', z_i = D (x_i - m) shortened;  A = S^(-1/2) but for what noise may be (else A = 1)
              l1 = median of |A D (x_i - m)|
     rows     f_i = (MEDIAN_LENGTH A D (x_i - m)/l1, 1),   t_i = (y_i - mean)/c,   a_i = min(1, r/|f_i|)^2
+             r = w/.3,  w = max(1, N/(20 d))^(1/4)
     fit      argmin  sum_i a_i Huber_1(f_i.theta - t_i) + ridge/2 |theta|^2 + tilt.theta
 
 A row longer than r counts less instead of being shortened: shortened rows would pull the fit away from the model
@@ -58,6 +59,7 @@ class Settings:
     n_columns: int
     longest: float  # declared bound on the length of a row
     ridge: float
+    row_clip: float  # r, the length from which a row counts less
     tol: float
     cutoff: float  # of q
     target_bound: float
@@ -68,7 +70,7 @@ class Settings:
 
 
 def row_clip(way: str) -> float:
-    """r, the length from which a row counts less."""
+    """r, the length from which a row counts less; plan.py widens it where noise is small."""
     return defaults.ROW_CLIP if way == "released" else defaults.DECLARED_ROW_CLIP
 
 
@@ -114,7 +116,7 @@ def fit(
     mapped = rows.standardised(
         standard.centre, stretch, axes=standard.axes, middle=mean, unit=cutoff
     )
-    weighted = mapped.ridge(None, constant=1.0, row_clip=row_clip(settings.way), longest=LONGEST)
+    weighted = mapped.ridge(None, constant=1.0, row_clip=settings.row_clip, longest=LONGEST)
     problem = weighted.problem("huber", ridge=settings.ridge, tol=settings.tol, cutoff=1.0)
     theta = releases.tilt("fit", problem)
     if standard.axes is not None:
