@@ -90,9 +90,13 @@ def calibrate(make_event: Callable[[float], Event], epsilon: float, delta: float
 
 
 def _search(
-    make_event: Callable[[float], Event], epsilon: float, delta: float, close: float
+    make_event: Callable[[float], Event],
+    epsilon: float,
+    delta: float,
+    close: float,
+    most: float = math.inf,
 ) -> float:
-    """The parameter that `calibrate` returns, to within `close` of epsilon."""
+    """The parameter that `calibrate` returns, to within `close` of epsilon; `most` where all are affordable."""
     rising, guess = _start(make_event, epsilon, delta)
 
     def excess(y: float) -> float:
@@ -103,6 +107,8 @@ def _search(
         return max(1e-15, math.log(min(spent / epsilon, 1e9)))
 
     root = last_affordable(excess, rising * guess, 1.0, close)
+    if root == math.inf and most < math.inf:
+        return most
     if root == math.inf:
         raise CalibrationError("Every parameter is affordable; nothing limits the spending.")
     if root == -math.inf:
@@ -272,7 +278,9 @@ class Budget:
             return math.inf
         if self._found is None or self._found[0] != len(self._lines) + len(self._fixed):
             if any(line.nested for line in self._lines):
-                found = _search(self._event_at, self.epsilon, self.delta, _CLOSE_NESTED)
+                # Samplers are proven up to an epsilon of about 37, and a run inside spends no more than that.
+                most = gaussian_parameter_at(self.epsilon, self.delta)
+                found = _search(self._event_at, self.epsilon, self.delta, _CLOSE_NESTED, most)
             else:
                 found = calibrate(self._event_at, self.epsilon, self.delta)
             self._found = len(self._lines) + len(self._fixed), found
