@@ -96,19 +96,6 @@ def test_a_run_inside_is_planned_for_its_price():
     assert phases[1:] == plan(budget.price("model")).phases
 
 
-@pytest.mark.parametrize("price", [30.0, 40.0, 100.0])
-def test_a_run_inside_a_huge_budget_spends_what_its_samplers_are_proven_for(price):
-    def plan(inside):
-        inner = Budget(inside, DELTA)
-        inner.gaussian("gradients", REST, numbers=50)
-        return Plan("inner", inner.phases(), inside, DELTA, "add-remove")
-
-    budget = Budget(price, DELTA)
-    budget.nested("model", 0.9, plan)
-    budget.gaussian("scales", REST, numbers=3)
-    assert spent(budget.phases()) <= price
-
-
 @pytest.mark.parametrize("shares", [(0.7, 0.6), (1.0, REST), (0.5, 0.6, REST)])
 def test_shares_that_leave_nothing_are_refused(shares):
     budget = Budget(1.0, DELTA)
