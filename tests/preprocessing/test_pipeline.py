@@ -33,6 +33,7 @@ from dpsparse.preprocessing import (
     DPStandardizer,
     DPTablePreparer,
     DPVectorizer,
+    PublicScaler,
 )
 
 ADJACENCIES = ("add-remove", "replace-one")
@@ -462,3 +463,11 @@ def test_refusals_spend_nothing_and_quote_nothing(make, data):
 def test_a_column_without_a_role_is_named_with_all_others():
     with pytest.raises(DPSparseError, match="age, colour, note"):
         table_pipeline(roles={"income": "number"}).fit(X, Y)
+
+
+@pytest.mark.parametrize("epsilon", [30.0, 40.0, 100.0])
+def test_a_huge_budget_gives_a_plan_of_what_samplers_are_proven_for(epsilon):
+    """They are proven up to about 37: the model spends no more, whatever is offered."""
+    model = DPGradientClassifier(Domain(classes=[0, 1]))
+    pipe = DPPipeline([("scale", PublicScaler((0, 1))), ("model", model)], epsilon=epsilon)
+    assert 29.0 < event_epsilon(pipe.plan(3).guarantee.event, 1e-6) <= epsilon
