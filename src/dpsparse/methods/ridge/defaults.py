@@ -19,8 +19,8 @@ MIN_EFFECTIVE_ROWS_PER_COLUMN_FOR_AXES = 10.0
 
 ROW_CLIP = 1.0 / 0.3  # length from which rows count less, in units of the constant entry of a row
 MEDIAN_LENGTH = math.sqrt(0.91) / 0.3  # of a row, in the same unit
-# From so many N a column noise is small beside what bounds on rows and residuals distort: both grow with the fourth root
-# of N (notebook/defaults.md has the tables), so that noise and distortion vanish together.
+# From so many N a column noise is small beside what bounds on rows and residuals distort. Both bounds then grow with
+# the fourth root of N, so that noise and distortion vanish together (experiments/notebook/defaults.md).
 EFFECTIVE_ROWS_PER_COLUMN_OF_WIDER_BOUNDS = 20.0
 DECLARED_ROW_CLIP = math.sqrt(2.0)  # the clip where nothing is looked at
 DECLARED_CUTOFF = 0.25  # of the declared range: where residuals begin to count linearly then
