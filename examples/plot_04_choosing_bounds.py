@@ -37,7 +37,7 @@ scores = np.array(
 exact = DPGradientRegressor(Domain(target_bound=20), epsilon=math.inf).fit(X[train], y[train])
 
 # %%
-# Within a factor of three of the truth little is lost, and too large is safer than too small.
+# A bound within a factor of three of the truth loses little. A bound that is too large is safer than one that is too small.
 fig, ax = plt.subplots()
 ax.set_xscale("log")
 ax.set_xticks(bounds, [str(b) for b in bounds])

@@ -42,9 +42,10 @@ Framed()
 # %%
 # How to read it:
 #
-# 1. **The headline.** (epsilon, delta), which tables are neighbours, and whether it is proven. Stop here if it is red.
-# 2. **In words.** What somebody who knows all other rows can learn about the last one.
-# 3. **Steps.** Each one is a release. Together they cost epsilon.
-# 4. **Assumptions and what is not protected.** What the proof needs, and what no noise protects.
-# 5. **Weights with their noise.** Which of them are larger than the noise.
-# 6. **The budget.** All releases from the same data, against the ceiling.
+# 1. **How good the model is.**
+# 2. **The guarantee.** Epsilon, delta, which tables are neighbours, and whether it is proven. Stop here if it is red.
+# 3. **In plain words.** What somebody who knows all other rows can learn about the last one.
+# 4. **What was assumed.** What the proof needs, and which facts were declared public.
+# 5. **Weights.** Which of them are larger than their noise.
+# 6. **Budget of the data set.** All releases from the same data, and the ceiling.
+# 7. **Annex.** Every release with its noise. Together they cost epsilon.

@@ -428,7 +428,7 @@ def test_a_model_file_keeps_the_bound(tmp_path):
 
 
 def test_adaboost():
-    """Its weights add up to one, so a bound of some rows' share; what it adds to a guarantee: docs/other_tools.md."""
+    """Its weights add up to one, so a bound of some rows' share; what it adds to a guarantee: docs/from_sklearn.md."""
     base = DPGradientClassifier(Domain(classes=[0, 1], weight_bound=4.0 / N), epsilon=math.inf)
     boosted = AdaBoostClassifier(base, n_estimators=3).fit(X, TWO)
     assert boosted.score(X, TWO) > 0.7
