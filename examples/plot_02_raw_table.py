@@ -117,7 +117,7 @@ print(f"spent in total: epsilon {ledger.spent():.3f} of {ledger.terms.epsilon:g}
 #     dpsparse fit train.csv --target dead --classes alive,dead --epsilon 1 --prepare private \
 #         --ledger budget.db -o first.json
 #     dpsparse tune train.csv --target dead --classes alive,dead --epsilon 1 --prepare private \
-#         --candidates candidates.toml --ledger budget.db -o model.json
+#         --candidates n_nonzero=[5,10,20,null] --ledger budget.db -o model.json
 #     dpsparse evaluate model.json test.csv --target dead --epsilon 0.5 --ledger budget.db -o report.json
 #     dpsparse report model.json --ledger budget.db --evaluation report.json -o card.html
 fig, ax = plt.subplots(figsize=(5.6, 2.2))

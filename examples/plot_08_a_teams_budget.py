@@ -2,8 +2,8 @@
 A team's budget
 ===============
 
-A data set has one account for everybody. The account pays before noise is drawn, so a crash loses budget but never privacy. It refuses a fit that
-would exceed the ceiling.
+A data set has one account for everybody. The account reserves the cost before noise is drawn. A crash may therefore lose budget, but never privacy.
+The account refuses a fit that would exceed the ceiling.
 """
 
 # %%

