@@ -15,6 +15,7 @@ from dpsparse.accounting import (
     Gaussian,
     Geometric,
     NonPrivate,
+    ObjectivePerturbation,
     Pure,
     Repeated,
     RoundedGaussian,
@@ -294,3 +295,29 @@ def test_laplace_and_geometric_runs_lie_just_above_the_numerical_optimum(scale, 
         ours = epsilon(Repeated(event, count), 1e-6)
         # The oracle rounds losses up to its grid: allow it that much.
         assert best * 0.99 - 1e-3 * count <= ours <= 1.15 * best
+
+
+@pytest.mark.parametrize(
+    "event", [Gaussian(3.0), Repeated(Pure(0.018), 1999), Repeated(Exponential(1.0), 20)], ids=str
+)
+@pytest.mark.parametrize("eps", [1e-6, 1e-4, 1e-2])
+def test_a_small_epsilon_comes_back_from_its_delta(event, eps):
+    # There delta hardly depends on epsilon, so the search meets a flat curve.
+    assert epsilon(event, delta(event, eps)) == pytest.approx(eps, rel=1e-5)
+
+
+@pytest.mark.parametrize(
+    "event", [Pure(3.0), Exponential(1e-18), Geometric(1e19), Repeated(Exponential(1e-200), 2)]
+)
+def test_an_epsilon_far_above_every_loss_needs_no_delta(event):
+    assert delta(event, 1e300) == 0.0
+    assert delta(event, 10.0) == 0.0
+
+
+def test_infinite_noise_costs_nothing():
+    for event in (Geometric(math.inf), Gaussian(math.inf)):
+        assert (delta(event, 0.0), epsilon(event, 1e-6)) == (0.0, 0.0)
+        both = Sequence((event, Gaussian(5.0)))
+        assert epsilon(both, 1e-6) == epsilon(Gaussian(5.0), 1e-6)
+    fit = ObjectivePerturbation(math.inf, 1.0, 0.25, 25.0)  # its curvature has a price all the same
+    assert 0.009 < epsilon(fit, 1e-6) < 0.01

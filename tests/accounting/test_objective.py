@@ -7,6 +7,7 @@ import json
 import math
 from functools import cache
 
+import mpmath as mp
 import numpy as np
 import pytest
 from scipy.optimize import brentq
@@ -175,3 +176,32 @@ def test_impossible_events_are_refused(wrong):
     good = {"scale": 1.0, "gradient_bound": 1.0, "curvature": 0.25, "ridge": 1.0}
     with pytest.raises(ParameterError):
         ObjectivePerturbation(**(good | wrong))
+
+
+@pytest.mark.parametrize("loss", ["one-sided", "glm"])
+@pytest.mark.parametrize("replace_one", [False, True])
+@pytest.mark.parametrize("mu", [1e-12, 1e-9, 1e-6, 1e-2, 1.0])
+@pytest.mark.parametrize("x", [-1.0, 0.1, 3.0, 10.0])
+def test_rounding_never_lowers_the_closed_forms(mu, x, loss, replace_one):
+    flatness = mu / 3.0
+    eps = max(0.0, math.log1p(flatness) + mu * x)
+    with mp.workdps(60):
+        m, e = mp.mpf(mu), mp.mpf(eps) - mp.log(1 + mp.mpf(flatness))
+
+        def tail(z):
+            return mp.erfc(z / mp.sqrt(2)) / 2
+
+        def gaussian(m):
+            return tail(e / m - m / 2) - mp.exp(e) * tail(e / m + m / 2)
+
+        if loss == "glm" and replace_one:
+            exact = 4 * gaussian(2 * m)
+        elif loss == "glm":
+            exact = 2 * gaussian(m) if e >= m**2 / 2 else 1 - 2 * mp.exp(e) * tail(m)
+        elif replace_one:
+            exact = gaussian(2 * m) + 2 * gaussian(m) + max(mp.mpf(0), 1 - mp.exp(e))
+        else:
+            exact = gaussian(m) if e >= 0 else 1 - 2 * mp.exp(e) * tail(m / 2)
+        found = objective.delta_profile(mu, flatness, loss, replace_one, eps)
+        assert found >= min(1, exact) * (1 - mp.mpf(2) ** -50)
+        assert found == pytest.approx(min(1.0, float(exact)), rel=1e-12 / mu, abs=1e-14)

@@ -20,6 +20,7 @@ from dpsparse.accounting import (
 )
 from dpsparse.exceptions import LedgerError
 from dpsparse.ledger import Ledger
+from dpsparse.ledger.book import Book
 
 DELTA = 1e-6
 
@@ -179,3 +180,23 @@ def test_verify_compares_totals(path, change, found):
             Ledger(path).verify()
     else:
         assert Ledger(path).verify() == 2
+
+
+def test_a_partition_that_another_thread_sets_meanwhile_gets_no_free_entry(path, monkeypatch):
+    ledger = Ledger(path, epsilon=1.0, delta=DELTA, partition="p")
+    fit = plan(Gaussian(6.2))
+    ledger.reserve(fit)
+    ledger.partition = "q"
+
+    allows = Book.allows
+
+    def judge_and_switch(book, *arguments):
+        allowed = allows(book, *arguments)
+        ledger.partition = "p"
+        return allowed
+
+    monkeypatch.setattr(Book, "allows", judge_and_switch)
+    ledger.reserve(fit)
+    monkeypatch.undo()
+    assert [entry.partition for entry in ledger.history()] == ["p", "q"]
+    assert ledger.spent() <= 1.0

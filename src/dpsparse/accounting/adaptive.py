@@ -43,8 +43,8 @@ _NODES = _NODES + 0.5
 
 def log_profile(mu: float, y: Array) -> tuple[Array, Array]:
     """log G_mu(e^y) for y >= 0 and mu > 0, and a bound on the error of that logarithm."""
-    x = y / mu - mu / 2.0
     with np.errstate(all="ignore"):
+        x = y / mu - mu / 2.0
         if mu < 0.5:  # m(x) - m(x+mu) would cancel: integrate -m'(z) = 1 - z m(z)
             z = x[..., None] + mu * _NODES
             gap = mu * np.sum((1.0 - z * _mills(z)) * _WEIGHTS, axis=-1)
@@ -105,7 +105,9 @@ def last_affordable(
         last = (y, f)
         ahead = y - (f + close / 2.0) / slope
         if math.isinf(high - low):  # not enclosed yet: ever longer strides
-            stride = math.copysign(min(max(abs(ahead - y) * 1.01, 1e-9), reach), ahead - y)
+            # Where the excess is flat the secants hardly move: after some turns the strides are as long as they may be.
+            least = 1e-9 if turn < 20 else reach
+            stride = math.copysign(min(max(abs(ahead - y) * 1.01, least), reach), ahead - y)
             y, reach = min(LIMIT, max(-LIMIT, y + stride)), 2.0 * reach
         elif low < ahead < high and turn % 8 < 7:
             y = ahead
@@ -137,7 +139,7 @@ class Profile:
         epsilon = np.asarray(epsilon, dtype=np.float64)
         distance = np.abs(epsilon)
         last = len(self.values) - 1
-        j = np.minimum((distance / self.spacing).astype(np.int64), last)
+        j = (np.minimum(distance, last * self.spacing) / self.spacing).astype(np.int64)
         into = np.clip(
             distance - j * self.spacing, 0.0, self.spacing
         )  # beyond the last node: its end
@@ -259,22 +261,6 @@ def pure_profile(epsilon: float, count: int) -> Profile:
     rounding = 1.0 + 1e-15 * (20.0 + count * (3.0 + epsilon + math.log(count + 1.0)))
     paid *= masses  # and added by NumPy: the order of linear algebra depends on the machine
     return Profile(epsilon, np.minimum(1.0, paid.sum(axis=1) * rounding))
-
-
-def geometric_profile(scale: float, sensitivity: int) -> Profile:
-    """One integer with two-sided geometric noise against the same shifted by the sensitivity, its worst shift.
-
-    With r = e^{-1/scale} the values x <= m tell the two apart at epsilon = j/scale, m = floor((D - j - 1)/2), and
-    delta = ((1 - r^{m+1}) + r (1 - e^epsilon r^{D-m-1}))/(1 + r). The kinks of delta lie at whole j; where D is large
-    only some of them are taken.
-    """
-    stride = math.ceil(sensitivity / 400)
-    j: Array = stride * np.arange(math.ceil(sensitivity / stride) + 1.0)
-    m = np.floor((sensitivity - j - 1.0) / 2.0)
-    told = -np.expm1(-(m + 1.0) / scale)
-    told -= math.exp(-1.0 / scale) * np.expm1((j - sensitivity + m + 1.0) / scale)
-    deltas = np.where(m >= 0.0, told / (1.0 + math.exp(-1.0 / scale)), 0.0)
-    return Profile(stride / scale, np.minimum(1.0, deltas * (1.0 + 1e-14)))
 
 
 class BoundedRangeStep:

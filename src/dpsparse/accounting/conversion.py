@@ -27,7 +27,6 @@ from dpsparse.accounting.adaptive import (
     Profile,
     bounded_range_profile,
     gaussian_profile,
-    geometric_profile,
     last_affordable,
     log_profile,
     pure_profile,
@@ -279,10 +278,11 @@ def dominating_run(key: tuple[tuple[ev.Event, int], ...]) -> DominatingRun:
     kinds: dict[ev.Event, int] = {}
     square, slack = 0.0, 0.0
     for leaf, count in key:
+        size = loss_bound(leaf)
+        if size == 0.0:  # infinite noise
+            continue
         if scale < _LARGE and _has_profile(leaf, count):
-            same = (
-                ev.Pure(leaf.sensitivity / leaf.scale) if isinstance(leaf, ev.Geometric) else leaf
-            )
+            same = ev.Pure(size) if isinstance(leaf, ev.Geometric) and size else leaf
             kinds[same] = kinds.get(same, 0) + count
         else:
             mu, leak = leaf_parameter(leaf, count)
@@ -313,10 +313,8 @@ def _product(kinds: tuple[tuple[ev.Event, int], ...], smallest: float) -> Profil
 def _profile(kind: ev.Event, count: int, smallest: float, coarse: int) -> Profile:
     if isinstance(kind, ev.ObjectivePerturbation):
         return reduce(Profile.times, [_perturbation_profile(kind, smallest)] * count)
-    if isinstance(kind, ev.Geometric) and count <= 3:
-        return reduce(Profile.times, [geometric_profile(kind.scale, kind.sensitivity)] * count)
-    if isinstance(kind, (ev.Pure, ev.Geometric)):
-        return pure_profile(loss_bound(kind) or math.inf, count)
+    if isinstance(kind, ev.Pure):
+        return pure_profile(kind.epsilon, count)
     assert isinstance(kind, ev.Exponential)
     if count > _FEW:
         return bounded_range_profile(kind.eta, count, 8, smallest)

@@ -56,20 +56,26 @@ def _closed_delta(
         # E (1 - exp(e - mu|Z| - mu^2/2))_+, in closed form on both sides of e = mu^2/2.
         if e >= mu**2 / 2:
             return 2.0 * _gaussian_delta(e, mu)
-        return 1.0 - 2.0 * math.exp(e) * float(ndtr(-mu))
+        return 1.0 - 2.0 * math.exp(e) * float(ndtr(-mu)) + 1e-15
     if loss == "glm":
         return 4.0 * _gaussian_delta(e, 2.0 * mu)
     if replace_one:
         moving = _gaussian_delta(e, 2.0 * mu) + 2.0 * _gaussian_delta(e, mu)
         return moving + max(0.0, -math.expm1(e))
-    return _gaussian_delta(e, mu) if e >= 0 else 1.0 - 2.0 * math.exp(e) * float(ndtr(-mu / 2))
+    if e >= 0:
+        return _gaussian_delta(e, mu)
+    return 1.0 - 2.0 * math.exp(e) * float(ndtr(-mu / 2)) + 1e-15
 
 
 def _gaussian_delta(e: float, mu: float) -> float:
-    """Exact profile of the Gaussian mechanism with sensitivity/scale = mu."""
+    """Profile of the Gaussian mechanism with sensitivity/scale = mu, from above."""
+    if mu == 0.0:
+        return max(0.0, -math.expm1(e))
     upper = log_ndtr(mu / 2 - e / mu)
     lower = e + log_ndtr(-mu / 2 - e / mu)
-    return float(math.exp(upper) * -math.expm1(min(0.0, lower - upper)))
+    # The two logarithms nearly cancel where mu is small: what they are rounded by is charged.
+    rounding = 1e-15 * (1.0 + abs(e) + abs(upper) + abs(lower))
+    return float(math.exp(upper + rounding) * -math.expm1(min(0.0, lower - upper - rounding)))
 
 
 # Cells times bands. More are closer (the error of mu falls with the root) and take as much longer.

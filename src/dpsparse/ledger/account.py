@@ -196,15 +196,18 @@ class Ledger:
         self._check_neighbours(plan)
         if self._book is None:
             self.would_allow(plan)  # a long book is read the first time without holding the lock
+        partition = (
+            self.partition
+        )  # once: another thread may set it between the judgement and the entry
         with self._store.transaction(write=True) as session:
             book = self._read(session)
-            total, refusal = self._judge(book, plan)
+            total, refusal = self._judge(book, plan, partition)
             if refusal:
                 raise BudgetError(refusal)
             guarantee, proven = plan.guarantee, is_proven(plan)
             body = {
                 "kind": "reserve",
-                "partition": self.partition,
+                "partition": partition,
                 "method": plan.method,
                 "event": to_dict(plan.event),
                 "price": price_of(plan.event, book.terms).to_dict() if proven else None,
@@ -223,9 +226,9 @@ class Ledger:
     def would_allow(self, plan: Plan) -> bool:
         """Whether `reserve` would succeed now; nothing is spent or written."""
         self._check_neighbours(plan)
-        return self._judge(self._look(), plan)[1] is None
+        return self._judge(self._look(), plan, self.partition)[1] is None
 
-    def _judge(self, book: Book, plan: Plan) -> tuple[float, str | None]:
+    def _judge(self, book: Book, plan: Plan, partition: str | None) -> tuple[float, str | None]:
         """The total after `plan` and why it is refused, if it is."""
         for policy in policies(self._store.address, self._policy):
             if refusal := policy.refusal(plan, self.dataset, self.terms):
@@ -245,13 +248,13 @@ class Ledger:
                 "infinity already and nothing is left. Nothing was spent. Open the ledger with "
                 "allow_unproven=True to hold only the proven fits to the ceiling."
             )
-        total = book.spent_epsilon(self.partition, plan.event)
-        if book.allows(self.partition, plan.event):
+        total = book.spent_epsilon(partition, plan.event)
+        if book.allows(partition, plan.event):
             return (math.inf if book.unproven else total), None
         asked = price(plan.event, self.terms.delta)
-        if asked <= self.terms.epsilon and not book.has_room(self.partition, plan.event):
+        if asked <= self.terms.epsilon and not book.has_room(partition, plan.event):
             return total, self._no_room_for_delta(plan, asked)
-        before, left = book.spent_epsilon(self.partition), self._room(book)
+        before, left = book.spent_epsilon(partition), self._room(book, partition)
         return total, (
             f"{plan.method} asks epsilon {asked:.4g} at delta {show_number(self.terms.delta)}, {before:.4g} "
             f"of {self.terms.epsilon:.4g} is spent and together they cost {total:.4g}; there "
@@ -316,20 +319,20 @@ class Ledger:
         Computed for a fit with Gaussian noise, and for a pure one. Fits compose sublinearly, so this is more than
         ceiling minus spent; several small fits are not one large one. `would_allow` is exact.
         """
-        return self._room(self._look())
+        return self._room(self._look(), self.partition)
 
-    def _room(self, book: Book) -> float:
+    def _room(self, book: Book, partition: str | None) -> float:
         terms = self.terms
         if book.unproven and not self.allow_unproven:
             return 0.0
 
         def largest(make: Callable[[float], Event]) -> float:
             low, high = 0.0, calibrate(make, terms.epsilon, terms.delta)
-            if book.allows(self.partition, make(high)):
+            if book.allows(partition, make(high)):
                 return terms.epsilon
             for _ in range(30):
                 middle = (low + high) / 2
-                fits = book.allows(self.partition, make(middle))
+                fits = book.allows(partition, make(middle))
                 low, high = (middle, high) if fits else (low, middle)
             return price(make(low), terms.delta) if low > 0.0 else 0.0
 
