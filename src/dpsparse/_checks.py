@@ -22,6 +22,13 @@ from numpy.exceptions import ComplexWarning
 from dpsparse.exceptions import DomainError, DPSparseError, ParameterError, SchemaError
 
 _NAME = re.compile(r"[^\W\d][\w .\-]{0,39}")
+_IDENTIFIER = re.compile(
+    r"(?i:row.?(names?|numbers?|nr|id)?|index|nr|no|idx|(case|patient|person|subject|record|pat|fall)(id|nr|no)|id.?code|"
+    r"unnamed.*|id|id[ _.-].*|.*[ _.-](id|nr)|__index_level_\d+__)|[a-z]+I[dD]|id[A-Z]\w*"
+)
+IDENTIFIERS_ADD_NOISE = (
+    "by their names these number rows or persons, and as features they add noise"
+)
 ADJACENCIES = ("add-remove", "replace-one")
 EPSILONS = (1e-9, 1e6)  # beyond these the floats of the accountant have no meaning
 DELTAS = (1e-100, 0.999)
@@ -46,6 +53,11 @@ def did_you_mean(wrong: str, names: Sequence[Any], said: Iterable[object]) -> st
         return ""
     near = get_close_matches(wrong.casefold(), list(plain), n=1, cutoff=0.7)
     return f" Did you mean {plain[near[0]]!r}?" if near else ""
+
+
+def identifiers(names: Iterable[str]) -> list[str]:
+    """Columns that number rows or persons, by their names alone."""
+    return [name for name in names if _IDENTIFIER.fullmatch(name)]
 
 
 def no_column(wrong: str, names: Sequence[Any], said: Iterable[object]) -> SchemaError:

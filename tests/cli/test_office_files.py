@@ -237,6 +237,14 @@ def test_a_look_counts_rows_labels_and_cells_and_is_paid(run):
     assert run("check", "t.svm", "--classes", "0,1", "--look", "1", "--n-features", "3")[0] == 2
 
 
+def test_a_look_at_missing_targets_names_the_option_for_them(run):
+    FRAME.to_csv("t.csv", index=False)
+    words = [*FIT, "--look", "50"]
+    assert "--drop-missing-target" not in run("check", "t.csv", *words)[1]
+    FRAME.assign(ill=FRAME.ill.where(FRAME.age > 50)).to_csv("gaps.csv", index=False)
+    assert "--drop-missing-target" in run("check", "gaps.csv", *words)[1]
+
+
 def test_tune_proposes_candidates_and_says_so(run):
     FRAME.to_csv("t.csv", index=False)
     tune = ["tune", "t.csv", *FIT]

@@ -8,6 +8,7 @@ import itertools
 import math
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 from scipy.special import expit
@@ -497,3 +498,17 @@ def test_bad_input_costs_nothing(change, error, text):
 def test_bad_tests_are_refused(change, text):
     with pytest.raises(ParameterError, match=text):
         DPFeatureTest(**({"domain": DOMAIN} | change)).fit(TABLE, Y)
+
+
+def test_a_regression_is_told_that_there_are_no_intervals_for_it():
+    ledger = Ledger(epsilon=2.0, delta=1e-5)
+    with pytest.raises(ParameterError, match="no version for regression"):
+        dp_inference(np.eye(3), np.ones(3), [0], Domain(target_range=(0, 60)), ledger=ledger)
+    assert ledger.spent() == 0.0
+
+
+def test_a_raw_name_in_a_support_shows_the_columns_that_were_made_of_it():
+    frame = pd.DataFrame(np.eye(3), columns=["age", "sex = f", "sex = m"])
+    domain = Domain(classes=[0, 1], feature_bound=1.0)
+    with pytest.raises(ParameterError, match=r"names 'sex', .* are 'sex = f', 'sex = m'"):
+        dp_inference(frame, [0, 1, 0], ["age", "sex"], domain)

@@ -4,6 +4,7 @@ import math
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.base import clone
 from sklearn.preprocessing import StandardScaler
@@ -471,3 +472,28 @@ def test_a_huge_budget_gives_a_plan_of_what_samplers_are_proven_for(epsilon):
     model = DPGradientClassifier(Domain(classes=[0, 1]))
     pipe = DPPipeline([("scale", PublicScaler((0, 1))), ("model", model)], epsilon=epsilon)
     assert 29.0 < event_epsilon(pipe.plan(3).guarantee.event, 1e-6) <= epsilon
+
+
+def test_a_plan_for_columns_that_nobody_named_asks_how_many_there_are():
+    pipe = DPPipeline([("table", DPTablePreparer(rest="auto")), ("model", classifier())])
+    with pytest.raises(ParameterError, match="n_columns"):
+        pipe.plan()
+    assert "table: kinds" in {phase.name for phase in pipe.plan(n_columns=4).phases}
+
+
+def test_a_fit_warns_of_identifiers_among_the_columns_that_nobody_named():
+    frame = pd.DataFrame({"age": np.arange(60.0), "who": np.arange(60) % 7, "idNum": np.arange(60)})
+    y = np.arange(60) % 2
+    model = DPGradientClassifier(Domain(classes=[0, 1], unit="person"), n_iter=3)
+    pipe = DPPipeline([("table", DPTablePreparer(rest="auto")), ("model", model)], epsilon=math.inf)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        pipe.fit(frame, y, groups=frame.who)
+    told = " ".join(str(warning.message) for warning in caught)
+    assert "number rows or persons, and as features they add noise: idNum." in told
+    assert "a column of the name that groups has" in told
+    pipe.set_params(table__columns={"idNum": "drop", "age": "number"})
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        pipe.fit(frame.drop(columns="who"), y, groups=frame.who)
+    assert not [w for w in caught if "noise" in str(w.message) and w.category is UserWarning]

@@ -13,7 +13,9 @@ from scipy.stats import norm
 from dpsparse import Domain, DPGradientClassifier, Ledger
 from dpsparse.accounting import Exponential, Gaussian, NonPrivate, Repeated, Sequence
 from dpsparse.datasets import make_sparse_classification
+from dpsparse.evaluation import Estimate
 from dpsparse.report import privacy_card
+from dpsparse.report.quality import _verdict
 
 X, Y = make_sparse_classification(400, 120)
 DOMAIN = Domain(row_norm=1.0, classes=[0, 1], n_samples=400)
@@ -303,7 +305,17 @@ def test_the_first_line_says_how_good_the_model_is():
     report = dp_evaluate(model, X, Y, epsilon=50.0)
     assert "ranks the right one higher in" in text_of(privacy_card(model, evaluation=report))
     coin = dp_evaluate(model, X, Y, epsilon=0.01, random_state=0)  # 400 rows are lost in its noise
-    assert "hardly better than a constant answer" in text_of(privacy_card(model, evaluation=coin))
+    unknown = "perhaps no better than a constant answer, as its evaluation is too noisy to tell"
+    assert unknown in text_of(privacy_card(model, evaluation=coin))
+
+
+def test_a_wide_interval_says_nothing_against_a_model():
+    def said(low, high):
+        return _verdict(Estimate(0.3, low, high), 0.0, "better than the mean", "the mean")
+
+    assert said(0.2, 0.4) == "better than the mean"
+    assert said(-0.1, 0.05) == "hardly better than the mean"
+    assert said(-0.4, 0.7).startswith("perhaps no better than the mean")
 
 
 @pytest.mark.usefixtures("no_pictures")

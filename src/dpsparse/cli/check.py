@@ -142,7 +142,14 @@ def plain_look(found: TableLook) -> dict[str, Any]:
 
 def doubts(job: Job, found: TableLook) -> list[str]:
     """Columns whose released counts contradict what is declared about them."""
-    return [
+    from dpsparse.preprocessing.defaults import MIN_COUNT_IN_SDS
+    from dpsparse.preprocessing.look import OTHER_LABELS
+
+    strange = found.target.get(OTHER_LABELS, found.target.get("missing", 0.0))
+    some = [
+        "a missing target or another label stops `fit`; --drop-missing-target leaves out rows without a target"
+    ]
+    return (some if strange > MIN_COUNT_IN_SDS * found.target_sd else []) + [
         f"{name} is taken for numbers, and {found.shares(name)['category']:.0%} of its cells are names"
         for role in ("numbers", "number", "bounded")
         for name in roles(job).get(role, [])
@@ -156,7 +163,7 @@ def describe(job: Job, *, forecast: bool = True) -> tuple[dict[str, Any], str]:
     record: dict[str, Any] = {"data": job.data, "notes": job.notes(), "roles": roles(job)}
     lines = [("table", _table(job)), ("target", _target(job)), ("persons", _persons(job))]
     lines += [
-        (role, f"{len(names)}: {', '.join(map(show_name, names[:12]))}{', ...' * (len(names) > 12)}")
+        (role, f"{len(names)}: {', '.join(map(show_name, names[:30]))}{', ...' * (len(names) > 30)}")
         for role, names in record["roles"].items()
     ]  # fmt: skip
     lines += [("note", line) for line in record["notes"]]

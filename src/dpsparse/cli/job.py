@@ -6,7 +6,6 @@ said about), hashed, or dropped. Which of these is a decision about names of col
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -16,7 +15,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dpsparse._cells import mark_missing, person_names
-from dpsparse._checks import did_you_mean, no_column, show_name
+from dpsparse._checks import (
+    IDENTIFIERS_ADD_NOISE,
+    did_you_mean,
+    identifiers,
+    no_column,
+    show_name,
+)
 from dpsparse.cli.options import (
     Options,
     adjacency_of,
@@ -57,11 +62,6 @@ _PREPARES = ("prepare", "bounds", "categories", "hashed", "fills", *list(_ROLES)
 DECISIONS = (
     "--bounds COLUMN=LOW..HIGH, --categories COLUMN=A,B, --numbers, --dates or --categories COLUMN (learnt privately), "
     "--hash, --text, --words or --drop COLUMN; or --prepare private for all of them"
-)
-# Names of columns that number rows or persons.
-_IDENTIFIER = re.compile(
-    r"(?i:row.?(names?|numbers?|nr|id)?|index|nr|no|idx|(case|patient|person|subject|record|pat|fall)(id|nr|no)|id.?code|"
-    r"unnamed.*|id|id[ _.-].*|.*[ _.-](id|nr))|[a-z]+I[dD]"
 )
 
 
@@ -169,11 +169,11 @@ class Job:
             found.append(
                 "if its numbers have a decimal comma, add --decimal , or they count as names"
             )
-        numbers = [name for name in self.features if _IDENTIFIER.fullmatch(name)]
+        numbers = identifiers(self.features)
         if numbers:
             found.append(
-                "by their names these number rows or persons, and as features they add noise: "
-                f"{', '.join(map(show_name, numbers[:100]))}; leave them out (--drop), or protect persons (--person)"
+                f"{IDENTIFIERS_ADD_NOISE}: {', '.join(map(show_name, numbers[:100]))}; "
+                "leave them out (--drop), or protect persons (--person)"
             )
         return found
 

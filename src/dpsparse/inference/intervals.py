@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dpsparse._checks import check_share
+from dpsparse._checks import check_share, did_you_mean
 from dpsparse.accounting.guarantee import ANALYSED, Guarantee, Plan
 from dpsparse.domain import Domain
 from dpsparse.evaluation.intervals import quantile
@@ -272,9 +272,9 @@ def _columns(support: Any, X: Any) -> tuple[np.ndarray, list[Any]]:
     columns = np.asarray(support)
     if names is not None and columns.ndim == 1 and columns.dtype.kind in "UO":
         places = {name: j for j, name in enumerate(names)}
-        for name in columns:
+        for name in columns.tolist():
             if name not in places:
-                raise ParameterError(f"support names {name!r}, and X has no such column.")
+                raise _no_such_column(name, names, columns.tolist())
         columns = np.array([places[name] for name in columns], np.intp)
     if columns.ndim != 1 or columns.dtype.kind not in "iu" or np.any(columns < 0):
         raise ParameterError(
@@ -284,6 +284,14 @@ def _columns(support: Any, X: Any) -> tuple[np.ndarray, list[Any]]:
         raise ParameterError("support must name every column once.")
     known = names is not None and max(columns, default=0) < len(names)
     return columns, [names[j] if known else int(j) for j in columns]  # type: ignore[index]
+
+
+def _no_such_column(name: str, names: list[str], said: list[str]) -> ParameterError:
+    """A pipeline makes several columns of one, which `support` names one by one."""
+    made = [known for known in names if known.startswith((f"{name} = ", f"{name} # ", f"{name}: "))]
+    shown = ", ".join(map(repr, made[:20]))
+    hint = f" Its prepared columns are {shown}." if made else did_you_mean(name, names, said)
+    return ParameterError(f"support names {name!r}, and X has no such column.{hint}")
 
 
 def _clipped(domain: Domain) -> str:

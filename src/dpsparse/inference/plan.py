@@ -25,6 +25,10 @@ def check(
         raise ParameterError(f"domain is required: {name} needs the public bounds Domain(...).")
     check_terms(epsilon, delta, adjacency, ledger, "exact answer")
     is_seeded(seed)
+    if domain.classes is None and domain.target_bound is not None:
+        raise ParameterError(
+            f"{name} is for labels of two classes; it has no version for regression."
+        )
     if len(domain.class_labels()) != 2:
         raise ParameterError(f"{name} is for two classes; declare Domain(classes=[0, 1]).")
     return domain

@@ -404,9 +404,10 @@ class Ledger:
 
     def __repr__(self) -> str:
         part = "" if self.partition is None else f", partition={self.partition!r}"
+        unit = ", unit='person'" if self.terms.unit != ROW else ""
         return (
             f"Ledger({self._store.location!r}, dataset={self.dataset!r}{part}, "
-            f"epsilon={self.terms.epsilon:g}, delta={show_number(self.terms.delta)}, {self.terms.adjacency})"
+            f"epsilon={self.terms.epsilon:g}, delta={show_number(self.terms.delta)}, {self.terms.adjacency}{unit})"
         )
 
     def _repr_html_(self) -> str:

@@ -218,6 +218,17 @@ def warn_if_target_is_a_column(y: Any, names: Any) -> None:
         )
 
 
+def warn_if_persons_are_a_column(groups: Any, names: Any) -> None:
+    """Identifiers left among the columns are learnt as a feature; by names alone, never by cells."""
+    name = getattr(groups, "name", None)
+    if isinstance(name, str) and names is not None and name in set(names):
+        warnings.warn(
+            "X has a column of the name that groups has: as a feature, an identifier only adds noise. Drop it from X.",
+            UserWarning,
+            stacklevel=3,
+        )
+
+
 def column_names(X: Any) -> list[str] | None:
     """Column names of a data frame, if all of them are text."""
     columns = getattr(X, "columns", None)

@@ -82,6 +82,11 @@ class Step(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def _check(self) -> None:
         """Refuse bad parameters."""
 
+    @property
+    def _is_open(self) -> bool:
+        """Whether it learns from columns that nobody named, whose number only the table knows."""
+        return False
+
     def _wants(self, n_columns: int) -> list[Want]:
         return []
 

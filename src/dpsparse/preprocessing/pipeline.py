@@ -39,6 +39,7 @@ from dpsparse.methods.base import BaseDPLinearModel
 from dpsparse.methods.schema import (
     check_lengths,
     refuse_weights,
+    warn_if_persons_are_a_column,
     warn_if_target_is_a_column,
 )
 from dpsparse.methods.solution import Settings
@@ -251,13 +252,18 @@ class DPPipeline(_BaseComposition):  # type: ignore[misc]
 
     # ---- the price ------------------------------------------------------------------------------
 
-    def plan(self, n_columns: int = 1) -> Plan[Plan[Settings]]:
+    def plan(self, n_columns: int | None = None) -> Plan[Plan[Settings]]:
         """What `fit` on a table of `n_columns` columns will spend and do, without any data.
 
-        A `DPTablePreparer` knows its columns; a `DPVectorizer` has one.
+        A `DPTablePreparer` knows its columns, unless it has a role for the `rest`; a `DPVectorizer` has one.
         """
         self._check_parameters()
-        return self._priced(n_columns, self._labels())
+        if n_columns is None and self.steps[0][1]._is_open:
+            raise ParameterError(
+                "The preparation has a role for columns that nobody named: state how many columns the table has "
+                "without those that are dropped, plan(n_columns=12)."
+            )
+        return self._priced(1 if n_columns is None else n_columns, self._labels())
 
     def _priced(self, n_columns: int, labels: np.ndarray | None) -> Plan[Plan[Settings]]:
         plan = self._make_plan(n_columns, labels)
@@ -344,7 +350,9 @@ class DPPipeline(_BaseComposition):  # type: ignore[misc]
         cells = step._read(X)
         header = cells.header
         step._note(header)
-        warn_if_target_is_a_column(y, header.names if header.named else None)
+        names = header.names if header.named else None
+        warn_if_target_is_a_column(y, names)
+        warn_if_persons_are_a_column(groups, names)
         blank, y, labels = self._check_targets(cells, y, groups)
         return RawTable(RawRows.of(cells, y, groups), blank, header, labels)
 

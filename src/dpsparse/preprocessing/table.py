@@ -18,6 +18,7 @@ bounds clip, and which missing values and values outside declared categories occ
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import partial
@@ -28,7 +29,7 @@ import scipy.sparse as sp
 from sklearn.base import clone
 
 from dpsparse._cells import mark_missing
-from dpsparse._checks import did_you_mean, safe_repr
+from dpsparse._checks import IDENTIFIERS_ADD_NOISE, did_you_mean, identifiers, safe_repr
 from dpsparse.domain import Domain
 from dpsparse.exceptions import DomainError, ParameterError, SchemaError
 from dpsparse.preprocessing._step import PrivateStep, Step, Want, narrow, refuse_own_price
@@ -145,13 +146,17 @@ class DPTablePreparer(PrivateStep):
     # ---- which column is what -------------------------------------------------------------------
 
     @property
+    def _is_open(self) -> bool:
+        return self.rest not in (None, "drop")
+
+    @property
     def _named(self) -> Mapping[str, Any]:
         return self.columns or {}
 
     def _planned(self, n_columns: int) -> dict[str, Any]:
         """Roles of that many columns; those that `columns` does not name are known by their number only."""
         named = {name: role for name, role in self._named.items() if not _is(role, "drop")}
-        more = n_columns - len(named) if self.rest not in (None, "drop") else 0
+        more = n_columns - len(named) if self._is_open else 0
         return {**named, **{f"\0{k}": self.rest for k in range(more)}}
 
     def _roles(self, names: Iterable[str]) -> dict[str, Any]:
@@ -257,6 +262,14 @@ class DPTablePreparer(PrivateStep):
         kept = [name for name in table.names if not _is(roles[name], "drop")]
         if not kept:
             raise DomainError("All columns are dropped; give at least one another role.")
+        numbers = identifiers(name for name in kept if name not in self._named)
+        if numbers:
+            warnings.warn(
+                f"{IDENTIFIERS_ADD_NOISE.capitalize()}: {', '.join(numbers[:50])}. Leave them out, "
+                f'for instance with the role "drop": DPTablePreparer({{{numbers[0]!r}: "drop"}}, rest="auto").',
+                UserWarning,
+                stacklevel=2,
+            )
         return table.take(kept)
 
     def _cells(self, read: Table, names: Iterable[str]) -> Table:

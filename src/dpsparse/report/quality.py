@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
 NOT_MEASURED = "How good the model is was not measured; dp_evaluate or `dpsparse evaluate` does that privately."
 
+HARDLY = 0.1  # a score so little above that of a constant answer is hardly better
+
 
 def how_good(model: Any, evaluation: Report | None, drowned: frozenset[str] = frozenset()) -> str:
     """From a private evaluation if there is one, else what the noise of the weights allows."""
@@ -36,17 +38,23 @@ def _measured(report: Report) -> str:
     """Compared with the best constant answer, where the report has what that needs."""
     auc, accuracy, r2 = (report.estimates.get(name) for name in ("auc", "accuracy", "r2"))
     if r2 is not None:
-        verdict = "hardly better than the mean" if r2.low <= 0.0 else "better than the mean"
+        verdict = _verdict(r2, 0.0, "better than the mean", "the mean")
         share = f"{100 * max(r2.value, 0.0):.0f} % of the variance ({_ends(r2)})"
         return f"The model is {verdict}: it explains {share}."
     if auc is not None and report.subject.n_classes == 2:
-        known = auc.low > 0.5
-        verdict = (
-            "better than a coin at ranking" if known else "hardly better than a constant answer"
-        )
+        verdict = _verdict(auc, 0.5, "better than a coin at ranking", "a constant answer")
         ranked = f"of two rows of different labels it ranks the right one higher in {100 * auc.value:.0f} %"
         return f"The model is {verdict}: {ranked} ({_ends(auc)}).{_right(report)}"
     return _right(report).strip() if accuracy is not None else ""
+
+
+def _verdict(score: Any, of_a_constant: float, better: str, constant: str) -> str:
+    """Better, hardly better, or not known: a wide interval says nothing against the model."""
+    if score.low > of_a_constant:
+        return better
+    if score.high <= of_a_constant + HARDLY:
+        return f"hardly better than {constant}"
+    return f"perhaps no better than {constant}, as its evaluation is too noisy to tell"
 
 
 def _right(report: Report) -> str:
