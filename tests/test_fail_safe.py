@@ -11,7 +11,14 @@ import pytest
 import scipy.sparse as sp
 
 from dpsparse import DPLassoClassifier, Ledger
-from dpsparse.accounting import Exponential, ObjectivePerturbation, Pure, Repeated, conversion
+from dpsparse.accounting import (
+    Exponential,
+    ObjectivePerturbation,
+    Pure,
+    Repeated,
+    conversion,
+    objective,
+)
 from dpsparse.accounting.dominance import is_dominated
 from dpsparse.domain import Domain
 from dpsparse.exceptions import CalibrationError, DomainError, InternalError
@@ -118,10 +125,20 @@ def test_a_profile_that_is_not_a_number_is_dominated_by_nothing():
     assert not is_dominated(values, 0.5, 1.0)
 
 
-def test_an_epsilon_whose_delta_is_not_a_number_is_infinite(monkeypatch):
-    monkeypatch.setattr(conversion, "_perturbation_delta", lambda event, epsilon: math.nan)
-    event = ObjectivePerturbation(1.0, 1.0, 1.0, 1.0, "glm", "add-remove")
-    assert conversion._perturbation_epsilon(event, 1e-6, 5.0) == math.inf
+@pytest.mark.parametrize("first", [0, 5])
+def test_a_delta_that_is_not_a_number_costs_everything(monkeypatch, first):
+    """From grid point `first` on. No plan has these parameters: prices of plans are remembered."""
+    event = ObjectivePerturbation(3.0 + first, 1.0, 1.0, 1.0, "glm", "add-remove")
+    asked = []
+
+    def broken(*facts):
+        asked.append(facts)
+        return math.nan if len(asked) > first else objective.delta_profile(*facts)
+
+    monkeypatch.setattr(conversion, "delta_profile", broken)
+    assert conversion.epsilon(event, 1.1e-6) == math.inf
+    assert conversion.delta(event, 3.3) == 1.0 or first > 0
+    assert len(asked) > first
 
 
 class _WideParts:

@@ -134,6 +134,10 @@ class Profile:
     spacing: float
     values: Array
 
+    def __post_init__(self) -> None:
+        # What is not a number, after an overflow at an absurd epsilon, costs everything.
+        object.__setattr__(self, "values", np.where(self.values <= 1.0, self.values, 1.0))
+
     def delta(self, epsilon: Any) -> Array:
         """The bound at each epsilon, which may be negative."""
         epsilon = np.asarray(epsilon, dtype=np.float64)
@@ -191,8 +195,7 @@ class Profile:
         values = np.empty(len(nodes))
         _add_chords(self.values, self.spacing, nodes, y, weights, values)
         values += floor
-        # What is not a number, after an overflow at an absurd epsilon, must cost everything.
-        return Profile(spacing, np.fmin(1.0, values * (1.0 + 1e-12)))
+        return Profile(spacing, values * (1.0 + 1e-12))
 
 
 def _bends(y: Array, values: Array, spacing: float) -> Array:
