@@ -237,6 +237,14 @@ def test_a_look_counts_rows_labels_and_cells_and_is_paid(run):
     assert run("check", "t.svm", "--classes", "0,1", "--look", "1", "--n-features", "3")[0] == 2
 
 
+def test_a_release_that_no_ledger_pays_for_says_that_epsilons_add_up(run):
+    FRAME.to_csv("t.csv", index=False)
+    assert "adds up" in run("fit", "t.csv", *FIT, "-o", "m.json")[2]
+    Ledger("book.db", epsilon=60.0, delta=1e-6)
+    assert "adds up" not in run("fit", "t.csv", *FIT, "--ledger", "book.db", "-o", "paid.json")[2]
+    assert "adds up" not in run("fit", "t.csv", *FIT, "--epsilon", "inf", "-o", "exact.json")[2]
+
+
 def test_a_look_at_missing_targets_names_the_option_for_them(run):
     FRAME.to_csv("t.csv", index=False)
     words = [*FIT, "--look", "50"]

@@ -92,6 +92,11 @@ def emit_paid(record: dict[str, Any], text: str, ledger: Any, as_json: bool) -> 
                 "remaining": ledger.remaining(),
                 "head": ledger.head,
             }
+        elif "NOT PRIVATE" not in text:
+            note(
+                "no ledger keeps account: this epsilon adds up with that of everything else released from these rows; "
+                "next time add --ledger"
+            )
     except LedgerError as error:
         failed = ShownError(f"{error} The result is paid and shown.")
     emit(record, text, as_json)
