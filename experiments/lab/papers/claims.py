@@ -19,6 +19,7 @@ from lab.engine import Row, read_rows
 from lab.methods import Setting
 from lab.papers.chapter import chapters
 from lab.papers.common import RESULTS, axes
+from lab.papers.sparsifier_tables import gradient_ahead, letter_above_printed
 from lab.papers.summary import Average, Summary, average, summarise
 from lab.report import Table
 from lab.tasks import Data, Task
@@ -110,7 +111,7 @@ CLAIMS = [
         ("accuracy", "AUC"),
         {"dataset": "news20"},
         "the exact sign of the paper gives labels away; with a private sign it is a guess. "
-        "Our run: the best of 3 readings",
+        "Our run: the best of 3 readings, one trial of it",
     ),
 ]
 
@@ -141,6 +142,9 @@ def page(rows: list[Row], figure: Path) -> str:
         lead = min(ours.mean - printed for printed, _, ours in numbers)
         lines.append((lead, claim, numbers, facts))
     lines.sort(key=lambda line: line[0])
+    sparsifier = summaries["004-table2"]
+    over_printed, over_letter = gradient_ahead(sparsifier)
+    above, tables = letter_above_printed(sparsifier)
     _draw(lines, figure)
     text = [
         "## Page 2: our defaults at the papers' own epsilon and delta",
@@ -149,6 +153,9 @@ def page(rows: list[Row], figure: Path) -> str:
         "all weights that it is not told to drop, where the papers keep few; the screening rows are told the "
         "true number, 70. Delta is that of the paper for 001; 1/n of all rows for 004, which has 1/n of the "
         "training rows; 1/n^2 for 002, which prints none (our run of it has 1e-6). What we lose stands first."
+        " \"Our run of it\" is for 004 a reading that is not private; Sparsifier to the letter, which is private "
+        f"under add-remove, is above the printed accuracy and AUC on {above} of {tables} tables. Rows are those of "
+        "training, cut at 50,000; kddcup99 and the synthetic tables are other draws than the papers'."
         " `dpsparse lab run claims` makes the rows, `dpsparse lab book` this page.",
         "",
         "| | data | chapter | epsilon, delta | measure | printed | our run of it | `DPSparse*` | rows | "
@@ -170,7 +177,8 @@ def page(rows: list[Row], figure: Path) -> str:
         "For one printed number (w8a, private LASSO) we could confirm both the value and its guarantee. The "
         "best values of 002 and 004 come out with an exact sign, which leaks; for 001 the sensitivity of a "
         "step is refuted, and whole runs are unproven. Ours is proven. At as few weights as 004 keeps, our "
-        "gradient method leads in both measures on six of nine tables (004-table2).",
+        f"gradient method leads in both measures over the best printed numbers on {over_printed} of {tables} tables, "
+        f"over the best of our runs to the letter on {over_letter} (004-table2).",
         "",
         f"![our defaults beside the papers](figures/{figure.name})",
         "",

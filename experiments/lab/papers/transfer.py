@@ -180,7 +180,8 @@ def proven(task, s, epsilon, seed, X, y):
 
 
 def figure_facts(summary):
-    texts, wins, ties, cells, ratios = [], 0, 0, 0, []
+    texts, wins, ties, cells = [], 0, 0, 0
+    ratios = {task: ([], []) for _, task in PANELS}  # at the smallest and at the largest budget
     for setting, task in PANELS:
         panel = {"setting": setting, "task": task}
         for epsilon in EPSILONS[task]:
@@ -199,16 +200,18 @@ def figure_facts(summary):
             where = panel | {"epsilon": epsilon}
             theirs = summary.mean("error", "published", method="DPSL-KT", **where)
             ends.append((theirs, *_best(summary, "error", "proven", where)))
-        ratios.append([end[0] / without for end in ends])
+        for found, end in zip(ratios[task], ends, strict=True):
+            found.append(end[0] / without)
         texts.append(
             f"{task} {setting}: non-private {without:.2f}; at epsilon {first:g} as published {ends[0][0]:.2f}, best "
             f"proven {ends[0][1]:.2f} ({ends[0][2]}); at {last:g} {ends[1][0]:.2f}, {ends[1][1]:.2f} ({ends[1][2]})"
         )
-    small, large = zip(*ratios, strict=True)
-    return {
-        "wins": wins, "cells": cells, "ties": ties, "panels": "; ".join(texts),
-        "small": f"{min(small):.1f} to {max(small):.1f}", "large": f"{min(large):.1f} to {max(large):.1f}",
-    }  # fmt: skip
+    spans = {
+        f"{task}_{size}": f"{min(found):.1f} to {max(found):.1f}"
+        for task, both in ratios.items()
+        for size, found in zip(("small", "large"), both, strict=True)
+    }
+    return spans | {"wins": wins, "cells": cells, "ties": ties, "panels": "; ".join(texts)}
 
 
 def _best(summary, metric, mode, where, but=""):
