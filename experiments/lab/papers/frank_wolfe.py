@@ -38,8 +38,13 @@ SPEED_FRACTION = {"kdda": 0.1, "url": 0.1, "web": 0.1}  # of the stand-ins of th
 # while the scale of line 5 is one for means: N is in its numerator, the radius in its denominator.
 LETTER = "lines 4 to 13 to the letter"
 LETTER_OF = {SCAN: f"{SCAN}, {LETTER}", SAMPLER: f"{SAMPLER}, {LETTER}"}
-LARGER = ("url", 0.3)  # three times the url of Table 3
-LETTER_DATA = (("url", 0.1), LARGER, ("rcv1", 1.0), ("kdda", 0.1), ("web", 0.1))
+LARGER = ("url", 0.3)  # three times the url of Table 3; at epsilon 1 it runs for too long
+LETTER_DATA = {
+    ("url", 0.1): (1.0, 0.1),
+    LARGER: (0.1,),
+    ("rcv1", 1.0): (1.0, 0.1),
+    ("kdda", 0.1): (1.0, 0.1),
+}
 # Every step of Algorithm 1, and of Algorithm 2 with noise on all features, costs the same: so many are timed.
 FEW_STEPS = {"Alg. 1": 20, SCAN: 100}
 
@@ -51,8 +56,8 @@ def speed_configurations():
         for e in (1.0, 0.1)
     ] + [
         {"dataset": d, "epsilon": e, "n_iter": 4000, "mode": "published", "fraction": f, "reading": LETTER}
-        for d, f in LETTER_DATA
-        for e in (1.0, 0.1)
+        for (d, f), epsilons in LETTER_DATA.items()
+        for e in epsilons
     ]  # fmt: skip
 
 
@@ -166,19 +171,17 @@ def speed_facts(summary):
         ]
         found[name] = f"{min(values):.3g} to {max(values):.3g}"
 
-    def told(variant, where):
-        first, second = (
-            summary.mean("speed-up", None, variant=variant, epsilon=e, reading=LETTER, **where)
-            for e in (1.0, 0.1)
+    def told(variant, where, epsilons):
+        return " and ".join(
+            f"{summary.mean('speed-up', None, variant=variant, epsilon=e, reading=LETTER, **where):.3g}"
+            for e in epsilons
         )
-        return f"{first:.3g} at epsilon 1 and {second:.3g} at 0.1"
 
-    for data, fraction in LETTER_DATA:
+    for (data, fraction), epsilons in LETTER_DATA.items():
         where = {"dataset": data, "fraction": fraction}
         name = f"{data}_large" if (data, fraction) == LARGER else data
-        found[f"letter_{name}"] = told(LETTER_OF[SAMPLER], where)
-        found[f"mean_{name}"] = told(SAMPLER, where)
-        found[f"scan_{name}"] = told(LETTER_OF[SCAN], where)
+        found[f"letter_{name}"] = told(LETTER_OF[SAMPLER], where, epsilons)
+        found[f"mean_{name}"] = told(SAMPLER, where, epsilons)
     return found
 
 
@@ -211,18 +214,20 @@ def letter_table(summary):
         head += [f"{form.removesuffix(' (repaired)')}, printed", form, f"{form}, to the letter"]
     head += ["columns chosen", "columns chosen, to the letter"]
     lines = []
-    for data, fraction, epsilon in ((*chosen, e) for chosen in LETTER_DATA for e in (1.0, 0.1)):
+    for data, fraction, epsilon in ((*data, e) for data, some in LETTER_DATA.items() for e in some):
         cell = {"dataset": data, "fraction": fraction, "epsilon": epsilon, "reading": LETTER}
 
-        def mean(variant, metric="speed-up", cell=cell):
-            return f"{summary.mean(metric, None, variant=variant, **cell):.3g}"
+        def mean(variant, metric="speed-up", form=".3g", cell=cell):
+            return f"{summary.mean(metric, None, variant=variant, **cell):{form}}"
 
-        size = f", {fraction * WIDE[data][2]:.1%} of the shape"
+        size = f", {100 * fraction * WIDE[data][2]:g} % of the shape"
         line = [data + size, f"{epsilon:g}", mean("Alg. 1", "seconds")]
         for form in (SCAN, SAMPLER):
             number = summary.published("speed-up", variant=form, **cell)
             line += [f"{number.value:g}", mean(form), mean(LETTER_OF[form])]
-        lines.append([*line, *(mean(form, "columns") for form in (SAMPLER, LETTER_OF[SAMPLER]))])
+        lines.append(
+            [*line, *(mean(form, "columns", ".0f") for form in (SAMPLER, LETTER_OF[SAMPLER]))]
+        )
     return markdown_table(head, lines)
 
 
