@@ -154,7 +154,8 @@ def page(rows: list[Row], figure: Path) -> str:
         "true number, 70. Delta is that of the paper for 001; 1/n of all rows for 004, which has 1/n of the "
         "training rows; 1/n^2 for 002, which prints none (our run of it has 1e-6). What we lose stands first."
         " \"Our run of it\" is for 004 a reading that is not private; Sparsifier to the letter, which is private "
-        f"under add-remove, is above the printed accuracy and AUC on {above} of {tables} tables. Rows are those of "
+        f"under add-remove but for its scaling by the rows' maxima, is above the printed accuracy "
+        f"and AUC on {above} of {tables} tables. Rows are those of "
         "training, cut at 50,000; kddcup99 and the synthetic tables are other draws than the papers'."
         " `dpsparse lab run claims` makes the rows, `dpsparse lab book` this page.",
         "",
