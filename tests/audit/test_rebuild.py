@@ -87,7 +87,7 @@ def spread_about_the_exact_mean(patch):
     original = dpsparse.evaluation.api.release_numbers
 
     def release(rows, *more):
-        [mean] = rows._parts.collect(lambda part: float(part.targets.mean()))
+        [mean] = rows._parts.collect(lambda part: float(part.truth.mean()))
         return replace(original(rows, *more), centre=mean)
 
     patch.setattr(dpsparse.evaluation.api, "release_numbers", release)

@@ -32,6 +32,7 @@ from dpsparse.exceptions import DPSparseError
 from dpsparse.io import read_table
 from dpsparse.io.svmlight import iter_svmlight, read_svmlight
 from dpsparse.models import files as models
+from dpsparse.rows import Rows
 
 CLASSES = Domain(row_norm=1.0, classes=[0, 1], n_samples=600)
 TARGETS = Domain(row_norm=1.0, target_bound=10.0, n_samples=600)
@@ -188,12 +189,14 @@ def test_the_domain_shows_no_marker():
             "interval",
             "one dimension",
         ):
-            wrong[f"X {case}"] = complaint(CLASSES.clip, make(), GOOD_Y, labels=np.array([0, 1]))
+            wrong[f"X {case}"] = complaint(
+                Rows.clip, make(), GOOD_Y, CLASSES, labels=np.array([0, 1])
+            )
     for case, make in COMMON_TARGETS.items():
         if case not in ("nothing", "two columns", "sparse"):
-            wrong[f"y {case}"] = complaint(TARGETS.clip, GOOD_X, make())
+            wrong[f"y {case}"] = complaint(Rows.clip, GOOD_X, make(), TARGETS)
             wrong[f"labels {case}"] = complaint(
-                CLASSES.clip, GOOD_X, make(), labels=np.array([0, 1])
+                Rows.clip, GOOD_X, make(), CLASSES, labels=np.array([0, 1])
             )
     assert {case: text for case, text in wrong.items() if text} == {}
 

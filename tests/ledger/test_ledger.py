@@ -564,14 +564,14 @@ def test_a_delta_far_above_the_accounts_is_answered_with_one_that_has_room():
     ]
     pipe = DPPipeline(steps, epsilon=1.0, delta=DELTA)
     ledger = Ledger(epsilon=3.0, delta=DELTA)
-    ledger.reserve(pipe.plan())
+    ledger.reserve(pipe.plan(n_columns=3))
     pipe.set_params(delta=1e-3)
     with pytest.raises(BudgetError, match="Fit with a smaller delta") as refused:
-        ledger.reserve(pipe.plan())
+        ledger.reserve(pipe.plan(n_columns=3))
     named, advised = re.search(r"than (\S+), such as (\S+)\.", str(refused.value)).groups()
     assert float(named) == 1e-3
     assert float(advised) <= DELTA
-    assert ledger.would_allow(pipe.set_params(delta=float(advised)).plan())
+    assert ledger.would_allow(pipe.set_params(delta=float(advised)).plan(n_columns=3))
 
 
 def test_a_lock_of_a_book_in_memory_that_never_comes_is_an_error(monkeypatch):

@@ -51,7 +51,7 @@ def choose(
         weighted = facts.domain.weight_bound is not None
         looks = table_looks(n_columns, entry=False, axes=has_axes(N, planned), weighted=weighted)
     rest = 1.0 - sum(BUDGET_SHARES[name] for name in looks)
-    wider = widen_bounds(facts) if way == "released" else 1.0
+    wider = widen_bounds(facts, planned) if way == "released" else 1.0
     clip = row_clip(way) * wider
     if ridge is None:
         mu = N / n * math.sqrt(rest)
@@ -77,13 +77,14 @@ def has_axes(effective_rows: float, n_columns: int) -> bool:
     return effective_rows >= least and n_columns <= WIDEST
 
 
-def widen_bounds(facts: Facts) -> float:
-    """By how much rows and residuals may be larger before they count less, where noise leaves room for it."""
+def widen_bounds(facts: Facts, n_columns: int, share: float = 1.0) -> float:
+    """By how much rows and residuals may be larger before they count less, where noise leaves room for it; `share` of
+    the budget is spent on these columns."""
     epsilon = min(facts.epsilon, defaults.MAX_EPSILON_OF_RULES)
     n = int(facts.domain.require("n_samples", "A table"))
-    per_column = effective_rows(n, epsilon, facts.delta, facts.adjacency) / facts.planned_features
-    beyond = max(1.0, per_column / defaults.EFFECTIVE_ROWS_PER_COLUMN_OF_WIDER_BOUNDS)
-    return math.sqrt(math.sqrt(beyond))
+    N = effective_rows(n, epsilon, facts.delta, facts.adjacency) * math.sqrt(share)
+    enough = defaults.EFFECTIVE_ROWS_PER_COLUMN_OF_WIDER_BOUNDS * n_columns
+    return math.sqrt(math.sqrt(max(1.0, N / enough)))
 
 
 def choose_ridge(epsilon: float, n: int, n_columns: int, curvature: float, mu: float) -> float:

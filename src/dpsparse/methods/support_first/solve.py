@@ -81,6 +81,7 @@ class SupportFirst:
     target_bound: float
     ridge: float
     row_clip: float
+    cutoff: float  # in spreads of the targets
     curvature: float  # largest of a row
     tol: float
     public_rows: Any = None  # a sparse array: the student learns on them
@@ -141,7 +142,7 @@ class Run:
             n, self.mean = release_mean(rows, releases, settings.n_samples)
             self.spread = self.cutoff = ridge_defaults.DECLARED_CUTOFF
             if self.released:
-                per_spread = ridge_defaults.CUTOFF_PER_SPREAD
+                per_spread = settings.cutoff
                 self.cutoff = release_cutoff(rows, releases, n, self.mean, per_spread)
                 self.spread = defaults.TARGET_CUTOFF_OF_SCORES / per_spread * self.cutoff
             return
