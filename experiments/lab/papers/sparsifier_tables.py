@@ -27,7 +27,7 @@ from lab.papers.sparsifier import (
     parts,
     private_lasso,
 )
-from lab.papers.summary import wilcoxon
+from lab.papers.summary import Summary, wilcoxon
 
 RADIUS, N_ITER, EPSILON, COUNT_EPSILON = 10.0, 1000, 1.0, 0.05
 DELTA = 1e-6  # of the proven fits; the paper uses 1/n
@@ -252,7 +252,7 @@ def facts2(summary):
     return found | {"ahead": ahead, "all": len(tested)}
 
 
-def letter_above_printed(summary):
+def letter_above_printed(summary: Summary) -> tuple[int, int]:
     """Data sets where Sparsifier to the letter has a higher accuracy and a higher AUC than is printed, and all."""
     above, tables = 0, 0
     for name in dict.fromkeys(c["dataset"] for c in summary.cells):
@@ -270,7 +270,7 @@ def letter_above_printed(summary):
     return above, tables
 
 
-def gradient_ahead(summary):
+def gradient_ahead(summary: Summary) -> tuple[int, int]:
     """Data sets where noisy gradients with as few weights lead in accuracy and AUC: over the best printed number of
     the table, and over the best of our runs of Sparsifier and private LASSO to the letter."""
     over_printed = over_letter = 0
