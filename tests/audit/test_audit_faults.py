@@ -90,8 +90,8 @@ FREE = Domain(classes=(0, 1), n_samples=4000)
 FREE_NUMBER = Domain(target_bound=2.0, n_samples=4000)
 QUIET = [  # phases that few pairs of tables move by much
     ("DPGradientClassifier", {"domain": FREE}, "prior length"),
-    ("DPHardThresholdClassifier", {"domain": FREE}, "centre columns line intercept"),
-    ("DPHardThresholdRegressor", {"domain": FREE_NUMBER}, "spread line"),
+    ("DPHardThresholdClassifier", {"domain": FREE}, "centre columns length intercept"),
+    ("DPHardThresholdRegressor", {"domain": FREE_NUMBER}, "spread length"),
     ("DPRidgeRegressor", {"domain": FREE_NUMBER}, "mean spread length centre columns axes"),
     ("DPLassoRegressor", {"domain": FREE_NUMBER, "n_iter": 2}, "mean spread length centre columns"),
     ("DPLassoClassifier", {"domain": FREE, "n_iter": 2}, "entry"),
