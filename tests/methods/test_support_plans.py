@@ -96,7 +96,9 @@ def test_a_tilted_fit(seen, kind, domain, smoothness, clip, adjacency):
     model = kind(domain, n_nonzero=3, adjacency=adjacency, epsilon=0.9)
     event = phase(model.plan(9), "fit")
     tilt, blur = only(event, ObjectivePerturbation), only(event, RoundedGaussian)
-    if domain is MANY_NUMBERS:  # so many that longer rows count in full; the rows below say whether they do
+    if (
+        domain is MANY_NUMBERS
+    ):  # so many that longer rows count in full; the rows below say whether they do
         assert clip < tilt.gradient_bound < 2.0 * clip
         clip = tilt.gradient_bound
     assert tilt.gradient_bound == clip
