@@ -420,21 +420,25 @@ class DPPipeline(_BaseComposition):  # type: ignore[misc]
 
     def predict(self, X: Any) -> np.ndarray:
         """Predictions from raw rows."""
-        return self.model_.predict(self.transform(X))
+        rows = self.transform(X)
+        return self.model_.predict(rows)
 
     @available_if(_model_has("predict_proba"))  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> np.ndarray:
         """Probabilities of the classes, from raw rows."""
-        return self.model_.predict_proba(self.transform(X))  # type: ignore[no-any-return]
+        rows = self.transform(X)
+        return self.model_.predict_proba(rows)  # type: ignore[no-any-return]
 
     @available_if(_model_has("decision_function"))  # type: ignore[untyped-decorator]
     def decision_function(self, X: Any) -> np.ndarray:
         """Margins, from raw rows."""
-        return self.model_.decision_function(self.transform(X))  # type: ignore[no-any-return]
+        rows = self.transform(X)
+        return self.model_.decision_function(rows)  # type: ignore[no-any-return]
 
     def score(self, X: Any, y: Any) -> float:
         """Accuracy, or R^2; exact, not private if the rows are."""
-        return self.model_.score(self.transform(X), y)  # type: ignore[no-any-return]
+        rows = self.transform(X)
+        return self.model_.score(rows, y)  # type: ignore[no-any-return]
 
     @property
     def classes_(self) -> np.ndarray:
