@@ -82,7 +82,7 @@ def calibrate(make_event: Callable[[float], Event], epsilon: float, delta: float
     before = _found.get(key)  # once: another thread may change or empty what was found
     if before is not None and _affordable(make_event(before), epsilon, delta):
         return before
-    found = _search(make_event, epsilon, delta, _CLOSE)
+    found = _search(make_event, epsilon, delta, _CLOSE, *_start(make_event, epsilon, delta))
     if len(_found) >= _MANY:
         _found.clear()
     _found[key] = found
@@ -94,10 +94,14 @@ def _search(
     epsilon: float,
     delta: float,
     close: float,
+    rising: float,
+    guess: float,
     most: float = math.inf,
 ) -> float:
-    """The parameter that `calibrate` returns, to within `close` of epsilon; `most` where all are affordable."""
-    rising, guess = _start(make_event, epsilon, delta)
+    """The parameter that `calibrate` returns, to within `close` of epsilon; `most` where all are affordable.
+
+    The cost rises with the parameter if `rising` is 1 and falls if it is -1; `guess` is the log of a first try.
+    """
 
     def excess(y: float) -> float:
         """log of spent over allowed epsilon: nearly a line in log x. Finite, for the secants."""
@@ -278,9 +282,13 @@ class Budget:
             return math.inf
         if self._found is None or self._found[0] != len(self._lines) + len(self._fixed):
             if any(line.nested for line in self._lines):
-                # Samplers are proven up to an epsilon of about 37, and a run inside spends no more than that.
+                # A plan inside may change its method with its price, and its spread with it: the search starts where
+                # one Gaussian release would spend the budget. Samplers are proven up to an epsilon of about 37, and
+                # a run inside spends no more than that.
                 most = gaussian_parameter_at(self.epsilon, self.delta)
-                found = _search(self._event_at, self.epsilon, self.delta, _CLOSE_NESTED, most)
+                found = _search(
+                    self._event_at, self.epsilon, self.delta, _CLOSE_NESTED, 1.0, math.log(most), most
+                )
             else:
                 found = calibrate(self._event_at, self.epsilon, self.delta)
             self._found = len(self._lines) + len(self._fixed), found
