@@ -96,12 +96,8 @@ FORMS = {
     "JSON lines": Form(
         "t.jsonl", lambda frame, path: frame.to_json(path, orient="records", lines=True)
     ),
-    "JSON array": Form("t.json", lambda frame, path: frame.to_json(path, orient="records")),
     "Parquet": Form(
         "t.parquet", lambda frame, path: frame.astype({"kosten": float}).to_parquet(path)
-    ),
-    "Feather": Form(
-        "t.feather", lambda frame, path: frame.astype({"kosten": float}).to_feather(path)
     ),
     "index of pandas": Form("t.csv", _csv(index=True)),
     "own missing values": Form(

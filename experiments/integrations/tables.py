@@ -156,9 +156,11 @@ def partitioned(folder: str) -> str:
 
 integrate("Arrow", "tables", {
     "record batches from a generator": lambda: from_batches(
-        batch for batch in arrow().to_batches(max_chunksize=100)
+        lambda: (batch for batch in arrow().to_batches(max_chunksize=100))
     ),
-    "reader of record batches": lambda: from_batches(arrow().to_reader(max_chunksize=100)),
+    "reader of record batches": lambda: from_batches(
+        lambda: arrow().to_reader(max_chunksize=100)
+    ),
     "dataset of Parquet files": in_folder(
         lambda folder: from_batches(ds.dataset(two_files(folder), format="parquet"))
     ),

@@ -27,8 +27,6 @@ FILES = {
     "lines.jsonl": f'{{"who": "{MARK}", "label": "no"}}\n[1, 2]\n',
     "broken.jsonl": f'{{"who": "{MARK}"',
     "broken.parquet": MARK,
-    "broken.arrow": MARK,
-    "broken.csv.zst": MARK,
     "broken.csv.gz": MARK,
     "list.yaml": "- 1\n- 2\n",
     "bad.yaml": "classes: [no, yes\n",

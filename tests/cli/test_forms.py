@@ -10,7 +10,7 @@ from dpsparse import load
 from forms import FIT, FORMS, make_table, run_form
 
 QUICK = [
-    "CSV", "decimal commas", "UTF-16", "Excel", "JSON array", "Parquet", "index of pandas", "own missing values",
+    "CSV", "decimal commas", "UTF-16", "Excel", "JSON lines", "Parquet", "index of pandas", "own missing values",
     "rows without target",
 ]  # fmt: skip
 

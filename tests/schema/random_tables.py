@@ -16,7 +16,6 @@ from pathlib import Path
 import numpy as np
 import openpyxl
 import pyarrow as pa
-import pyarrow.feather as feather
 import pyarrow.parquet as pq
 from openpyxl.cell.cell import ILLEGAL_CHARACTERS_RE
 
@@ -178,9 +177,6 @@ def write_table(case, more, kind, path):
         for row in zip(*table.values(), strict=True):
             book.active.append([as_excel(cell) for cell in row])
         book.save(path)
-    elif kind == "json":
-        rows = zip(*table.values(), strict=True)
-        Path(path).write_text(json.dumps([dict(zip(table, row, strict=True)) for row in rows]))
     elif kind == "jsonl":
         columns = [
             [as_json(cell, name != "label") for cell in cells] for name, cells in table.items()
@@ -189,8 +185,7 @@ def write_table(case, more, kind, path):
         lines = (json.dumps(dict(zip(table, row, strict=True))) for row in rows)
         Path(path).write_text("\n".join(lines) + "\n")
     else:
-        written = arrow_table(case, more)
-        (pq.write_table if kind == "parquet" else feather.write_feather)(written, path)
+        pq.write_table(arrow_table(case, more), path)
 
 
 def as_excel(cell):

@@ -9,7 +9,6 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
-import pyarrow.feather as feather
 import pyarrow.parquet as pq
 import pytest
 
@@ -82,15 +81,13 @@ def file_of(kind):
         return write_text(path, "," if kind == "csv" else "\t")
     if kind == "jsonl":
         Path(path).write_text("\n".join(map(json.dumps, ROWS)))
-    elif kind == "parquet":
-        pq.write_table(arrow(), path)
     else:
-        feather.write_feather(arrow(), path)
+        pq.write_table(arrow(), path)
     return path
 
 
 FORMS = {
-    **{kind: lambda kind=kind: read_columns(file_of(kind)) for kind in ("csv", "tsv", "jsonl", "parquet", "arrow")},
+    **{kind: lambda kind=kind: read_columns(file_of(kind)) for kind in ("csv", "tsv", "jsonl", "parquet")},
     "dict": lambda: COLUMNS,
     "pandas": lambda: pd.DataFrame(COLUMNS),
     "pandas types": lambda: pd.DataFrame(COLUMNS).convert_dtypes(),
@@ -146,9 +143,7 @@ def test_the_command_line_predicts_what_python_predicts(run):
         "fit", file_of("csv"), *["--domain", "facts.yaml", "--epsilon", "50", "-o", "m.json"]
     )
     assert code == 0, err
-    printed = {
-        run("predict", "m.json", file_of(k))[1] for k in ("csv", "tsv", "jsonl", "parquet", "arrow")
-    }
+    printed = {run("predict", "m.json", file_of(k))[1] for k in ("csv", "tsv", "jsonl", "parquet")}
     assert len(printed) == 1
     assert (
         printed.pop().split()[1:] == models.load("m.json").predict(pd.DataFrame(COLUMNS)).tolist()
@@ -181,7 +176,7 @@ def test_categories_that_are_learnt_know_the_same_words():
     assert step.transform({"c": ["NA", "nan", "y"]}).toarray().argmax(axis=1).tolist() == [0, 3, 2]
 
 
-@pytest.mark.parametrize("kind", ["csv", "tsv", "jsonl", "parquet", "arrow"])
+@pytest.mark.parametrize("kind", ["csv", "tsv", "jsonl", "parquet"])
 def test_a_table_of_numbers_has_nan_for_missing_cells(kind):
     X = read_table(file_of(kind), features=["age", "code"]).X.toarray()
     expected = np.array([[row["age"], row["code"]] for row in ROWS], float)

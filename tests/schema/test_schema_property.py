@@ -41,7 +41,7 @@ from dpsparse import (
 )
 from dpsparse.cli import main
 
-FORMATS = [*LAYOUTS, "csv", "jsonl", "json", "xlsx", "parquet", "arrow"]
+FORMATS = [*LAYOUTS, "csv", "jsonl", "xlsx", "parquet"]
 # Parts of a file that are there or not by what was released: warnings about drowned or clipped columns, the noise of
 # weights where a fit came to weights at all, and columns of values whose count must stand out of its noise.
 RELEASED = ("checksum", "weak_", "noise")

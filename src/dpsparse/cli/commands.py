@@ -65,7 +65,7 @@ for _command in (
 @opt.output("Model file to write (.json).", what="model file")
 @opt.takes("fit", "facts", "data", "columns", "ledger", "memory", "json")
 def fit(data: tuple[str, ...], options: opt.Options) -> None:
-    """Train a private model on DATA: CSV, TSV, JSON, Excel, Parquet, Arrow, svmlight; text also .gz, .xz, .zst."""
+    """Train a private model on DATA: CSV, TSV, JSON lines, Excel, Parquet, svmlight; text also .gz, .bz2, .xz."""
     from dpsparse.cli.job import describe_job, read_rows, stream_rows
 
     assert options.output is not None

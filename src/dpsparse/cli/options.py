@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from dpsparse.io.streams import Layout
 
 Command = Callable[..., Any]
-FORMATS = ["svmlight", "csv", "tsv", "jsonl", "json", "xlsx", "parquet", "arrow"]
+FORMATS = ["svmlight", "csv", "tsv", "jsonl", "xlsx", "parquet"]
 NEIGHBOURS = click.Choice(["add-remove", "replace-one"])
 
 

@@ -1,4 +1,4 @@
-"""Files in: CSV, TSV, JSON, Excel, Parquet, Arrow and svmlight, plain or compressed: one sparse matrix, or columns."""
+"""Files in: CSV, TSV, JSON lines, Excel, Parquet and svmlight, plain or compressed: one sparse matrix, or columns."""
 
 from dpsparse.io.tables import Table, read_columns, read_table
 

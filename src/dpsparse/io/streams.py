@@ -1,9 +1,9 @@
 """Any file with named columns as one stream of batches of cells; every reader of tables starts here.
 
     text       CSV, TSV: cells are texts without blanks around them
-    JSON       a line for every object, or one array of objects
+    JSON       a line for every object
     Excel      the first sheet, whose first row names the columns
-    Arrow      Parquet, Arrow and Feather files; batches of polars, DuckDB and Arrow datasets
+    Arrow      Parquet files; batches of polars, DuckDB and Arrow datasets
 
 How a file is cut into cells follows from its name, its header and `Layout`, never from a cell. A cell is read without
 the other rows. Nothing is refused for what a single cell holds, and messages show no cell.
@@ -24,7 +24,6 @@ import zlib
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from itertools import chain
 from pathlib import Path
 from typing import Any, BinaryIO, TextIO, cast
 
@@ -35,17 +34,15 @@ from dpsparse.exceptions import ParameterError, SchemaError
 
 # One cell of more than 131,072 characters would refuse the whole table.
 csv.field_size_limit(2**31 - 1)
-TEXT_BLOCK = 2**24  # characters that are cut into cells at a time
+TEXT_BLOCK = 2**24  # characters of text that are parsed at a time
 BATCH_ROWS = 20_000  # rows converted at a time, so that the dense form never exists as a whole
 FORMATS = {
     "svmlight": (".svm", ".svmlight", ".libsvm", ".txt"),
     "csv": (".csv",),
     "tsv": (".tsv",),
     "jsonl": (".jsonl", ".ndjson"),
-    "json": (".json",),
     "xlsx": (".xlsx",),
     "parquet": (".parquet", ".pq"),
-    "arrow": (".arrow", ".feather", ".ipc"),
 }
 _NUMBER = re.compile(r"[-+]?[\d.]+(e[-+]?\d+)?", re.IGNORECASE)
 
@@ -108,8 +105,8 @@ def format_of(path: Path) -> str:
         if suffix in suffixes:
             return kind
     unknown = (
-        f"The name {path.name} does not say its format; name it .svm, .csv, .tsv, .jsonl, .json, .xlsx, .parquet "
-        "or .arrow (text also .gz, .bz2, .xz, .zst), or"
+        f"The name {path.name} does not say its format; name it .svm, .csv, .tsv, .jsonl, .xlsx or .parquet "
+        "(text also .gz, .bz2, .xz), or"
     )
     raise SchemaError(
         f"{unknown} state the format.", in_options=f"{unknown} add --format csv (or another)."
@@ -125,14 +122,14 @@ def open_stream(
     if kind in ("csv", "tsv"):
         with _open_text(path, layout) as text:
             yield _text_stream(path, text, layout.separator(kind))
-    elif kind in ("json", "jsonl"):
-        yield _json_stream(path, kind, layout, stated)
+    elif kind == "jsonl":
+        yield _json_stream(path, layout, stated)
     elif kind == "xlsx":
         with _open_sheet(path) as rows:
             yield _sheet_stream(path, rows)
-    elif kind in ("parquet", "arrow"):
-        with arrow_batches(path, kind) as (names, batches):
-            yield Stream(names, lambda wanted, _: _arrow_columns(batches(list(wanted))))
+    elif kind == "parquet":
+        with _open_parquet(path) as stream:
+            yield stream
     else:
         raise SchemaError(f"{path.name} ({kind}) has no named columns.")
 
@@ -149,18 +146,7 @@ def pyarrow_for(files: str) -> Any:
     return pyarrow
 
 
-def _open_zstd(path: Path, mode: str) -> Any:
-    """Python has no reader of its own for .zst before 3.14; Arrow has."""
-    pa = pyarrow_for("Files .zst")
-    return io.BufferedReader(pa.CompressedInputStream(pa.OSFile(str(path), mode), "zstd"))
-
-
-COMPRESSIONS: dict[str, Any] = {
-    ".gz": gzip.open,
-    ".bz2": bz2.open,
-    ".xz": lzma.open,
-    ".zst": _open_zstd,
-}
+COMPRESSIONS: dict[str, Any] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
 
 
 @contextmanager
@@ -347,15 +333,13 @@ def _cut_quickly(
 # ---- JSON -----------------------------------------------------------------------------------------
 
 
-def _json_stream(path: Path, kind: str, layout: Layout, stated: Sequence[str] | None) -> Stream:
+def _json_stream(path: Path, layout: Layout, stated: Sequence[str] | None) -> Stream:
     def objects() -> Iterator[dict[str, Any]]:
         with _open_text(path, layout) as text:
-            lines = (json.loads(line) for line in text if line.strip())
-            rows = lines if kind == "jsonl" else json.load(text)
-            for row in rows if kind == "jsonl" or isinstance(rows, list) else [None]:
+            for line in filter(str.strip, text):
+                row = json.loads(line)
                 if not isinstance(row, dict):
-                    shape = "one JSON object a line" if kind == "jsonl" else "one array of objects"
-                    raise SchemaError(f"{path.name} must hold {shape}.")
+                    raise SchemaError(f"{path.name} must hold one JSON object a line.")
                 yield row
 
     def batches(wanted: Sequence[str], numbers: Collection[str]) -> Iterator[Columns]:
@@ -440,30 +424,22 @@ def _sheet_stream(path: Path, rows: Iterator[tuple[Any, ...]]) -> Stream:
 
 
 @contextmanager
-def arrow_batches(
-    path: Path, kind: str
-) -> Iterator[tuple[list[str], Callable[[list[str]], Iterator[Any]]]]:
-    """The names of the columns of a Parquet or Arrow file, and its rows in batches of some of them."""
-    pa = pyarrow_for("Parquet and Arrow files")
-    from pyarrow import feather, parquet
+def _open_parquet(path: Path) -> Iterator[Stream]:
+    pa = pyarrow_for("Parquet files")
+    from pyarrow import parquet
 
     if not path.is_file():
         raise SchemaError(f"There is no file {path}.")
     try:
-        if kind == "arrow":
-            table = feather.read_table(path)
-            yield (
-                list(table.column_names),
-                lambda names: table.select(names).to_batches(BATCH_ROWS),
+        with parquet.ParquetFile(path) as file:
+            yield Stream(
+                list(file.schema_arrow.names),
+                lambda wanted, _: _arrow_columns(
+                    file.iter_batches(BATCH_ROWS, columns=list(wanted))
+                ),
             )
-        else:
-            with parquet.ParquetFile(path) as file:
-                yield (
-                    list(file.schema_arrow.names),
-                    lambda names: file.iter_batches(BATCH_ROWS, columns=names),
-                )
     except (pa.ArrowException, OSError):
-        raise SchemaError(f"{path.name} is not a readable Parquet or Arrow file.") from None
+        raise SchemaError(f"{path.name} is not a readable Parquet file.") from None
 
 
 def _arrow_columns(batches: Iterator[Any]) -> Iterator[Columns]:
@@ -473,21 +449,14 @@ def _arrow_columns(batches: Iterator[Any]) -> Iterator[Columns]:
 
 
 def batch_stream(rows: Any) -> Stream:
-    """Rows of another program: a (lazy) frame of polars, a DuckDB relation, a table, reader or dataset of Arrow, a
-    function that returns record batches, or an iterable of them; an iterator can be read only once."""
-    read = _reader(rows)
+    """Rows of another program: a (lazy) frame of polars, a DuckDB relation, a table or dataset of Arrow, a list of
+    record batches, or a function that returns them."""
     if hasattr(rows, "__next__") or hasattr(rows, "read_next_batch"):  # a generator or reader
-        waiting = [read()]
-        first = next(waiting[0], None)
-
-        def read() -> Iterator[Any]:
-            if not waiting:
-                raise SchemaError(
-                    "These batches can be read only once; pass a function that returns them instead."
-                )
-            return chain([first], waiting.pop())
-    else:
-        first = next(read(), None)
+        raise SchemaError(
+            "These batches can be read only once; pass a function that returns them instead."
+        )
+    read = _reader(rows)
+    first = next(read(), None)
     if first is None:
         raise SchemaError("There are no batches, or they hold no rows.")
     return Stream(
@@ -501,7 +470,7 @@ def _reader(rows: Any) -> Callable[[], Iterator[Any]]:
     pa = pyarrow_for("Record batches")
     if hasattr(rows, "collect_batches"):  # a lazy frame of polars
         return lambda: _as_batches(frame.to_arrow() for frame in rows.collect_batches())
-    if hasattr(rows, "__arrow_c_stream__") and not hasattr(rows, "read_next_batch"):
+    if hasattr(rows, "__arrow_c_stream__"):
         return lambda: iter(pa.RecordBatchReader.from_stream(rows))
     if hasattr(rows, "to_batches"):  # a dataset of Arrow
         return lambda: iter(rows.to_batches())
