@@ -29,7 +29,9 @@ MODELS = {
     epsilon=st.floats(0.05, 20.0),
     adjacency=st.sampled_from(["add-remove", "replace-one"]),
 )
-@example(n_samples=17, n_columns=1, epsilon=13.125, adjacency="add-remove")  # changes its method with its price
+@example(
+    n_samples=17, n_columns=1, epsilon=13.125, adjacency="add-remove"
+)  # changes its method with its price
 def test_a_declared_number_of_rows_refuses_no_plan(model, n_samples, n_columns, epsilon, adjacency):
     for facts in ({}, {"n_samples": n_samples}):
         steps = [("table", DPTablePreparer(rest="auto")), ("model", MODELS[model](**facts))]

@@ -287,7 +287,13 @@ class Budget:
                 # a run inside spends no more than that.
                 most = gaussian_parameter_at(self.epsilon, self.delta)
                 found = _search(
-                    self._event_at, self.epsilon, self.delta, _CLOSE_NESTED, 1.0, math.log(most), most
+                    self._event_at,
+                    self.epsilon,
+                    self.delta,
+                    _CLOSE_NESTED,
+                    1.0,
+                    math.log(most),
+                    most,
                 )
             else:
                 found = calibrate(self._event_at, self.epsilon, self.delta)
