@@ -186,6 +186,12 @@ BAD = [
     ({"model": object()}, ParameterError, "predict"),
     ({"model": LINE, "y": T}, ParameterError, "target_bound"),
     ({"model": LINE, "y": T, "target_bound": -1.0}, ParameterError, "target_bound"),
+    ({"model": LINE, "y": T, "target_bound": 1e200}, ParameterError, "target_bound"),
+    (
+        {"model": LINE, "y": T, "target_bound": 9.0, "error_bound": 1e-200},
+        ParameterError,
+        "error_bound",
+    ),
     (
         {"model": LINE, "y": np.where(T > 5, np.nan, T), "target_bound": 9.0},
         SchemaError,
@@ -459,6 +465,29 @@ def test_scores_that_are_no_numbers_are_not_quoted(method):
         assert "SECRET" not in str(link)
         link = link.__cause__ or link.__context__
     assert ledger.history() == []
+
+
+def test_a_model_that_fails_leaves_no_cell_behind_the_refusal():
+    rows = X[:50].astype(object)
+    rows[7, 1] = "zq7-SECRET"
+    with pytest.raises(SchemaError, match="ValueError") as caught:
+        dp_evaluate(LogisticRegression().fit(X[:50], Y[:50]), rows, Y[:50], epsilon=0.5)
+    assert caught.value.__cause__ is caught.value.__context__ is None
+
+
+@pytest.mark.filterwarnings("error")
+def test_one_row_causes_no_warning():
+    """NumPy warns where a model overflows, and the warning would tell that there is such a row."""
+
+    class Doubled:
+        classes_ = np.array([0, 1])
+
+        def predict(self, X):
+            return np.asarray(X[:, 0] * 10.0 > 0.0, int)
+
+    rows = X[:50].copy()
+    rows[7] = 1e308
+    dp_evaluate(Doubled(), rows, Y[:50], epsilon=0.5, metrics=["accuracy"])
 
 
 def test_targets_count_from_the_middle_of_a_declared_range():

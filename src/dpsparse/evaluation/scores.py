@@ -7,6 +7,7 @@ would show that row.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
@@ -15,11 +16,12 @@ import numpy as np
 import scipy.sparse as sp
 
 from dpsparse._cells import column_cells, label_codes, read_numbers
-from dpsparse._checks import check_positive, refuse_large_labels, without_leaking_errors
+from dpsparse._checks import refuse_large_labels, without_leaking_errors
 from dpsparse.domain import Domain
 from dpsparse.evaluation.plan import Subject
 from dpsparse.exceptions import ParameterError, SchemaError
 from dpsparse.methods.base import BaseDPLinearModel
+from dpsparse.methods.minimisers import check_range
 from dpsparse.methods.schema import checked_data
 from dpsparse.rows import kernels
 from dpsparse.rows.histogram import ScoredLabels, ScoredNumbers, log_odds
@@ -63,11 +65,10 @@ def _describe_regressor(
         raise ParameterError(
             "A regressor needs the public bound of its targets; declare it: target_bound=10.0."
         )
-    check_positive("target_bound", target_bound)
     error_bound = target_bound if error_bound is None else error_bound
-    check_positive("error_bound", error_bound)
-    if not np.isfinite(target_bound + error_bound):
-        raise ParameterError("target_bound and error_bound must be finite numbers.")
+    # Of bounds that differ by more than floats reach, one row could overflow, and a warning would tell of it.
+    check_range("target_bound", target_bound)
+    check_range("error_bound", error_bound)
     return Subject(
         0,
         target_bound=float(target_bound),
@@ -180,14 +181,20 @@ def _margins(model: BaseDPLinearModel, X: Any) -> np.ndarray:
 
 
 def _ask(method: Callable[[Any], Any], X: Any, n: int) -> np.ndarray:
-    """What a model says of all rows; its own complaints may quote rows, so they are not passed on."""
+    """What a model says of all rows. Its own complaints may quote rows, and one row alone may cause a warning: neither
+    is passed on, and the refusal is raised outside the handler, so that no log finds a cell behind it."""
+    found, failure = np.empty(0), ""
     try:
-        found = np.asarray(method(X))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            found = np.asarray(method(X))
     except Exception as error:
+        failure = type(error).__name__
+    if failure:
         raise SchemaError(
-            f"The model could not score these rows ({type(error).__name__}); try {method.__name__} on them "
+            f"The model could not score these rows ({failure}); try {method.__name__} on them "
             "where they may be seen. Nothing was spent."
-        ) from None
+        )
     if found.ndim == 0 or len(found) != n:
         raise SchemaError(f"{method.__name__} must give one answer per row.")
     return found
