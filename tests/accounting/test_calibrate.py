@@ -4,7 +4,7 @@ import math
 import sys
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from dpsparse.accounting import (
@@ -69,6 +69,34 @@ def test_calibrated_parameters_never_overspend_and_waste_nothing(name, steps, ep
     assert delta(make(x), eps) <= d
     # The parameter that spends a little more is over the budget.
     assert max(epsilon(make(x * 1.0001), d), epsilon(make(x / 1.0001), d)) > eps
+
+
+STEPS = {"pure": Pure, "range": Exponential, "count": lambda x: Geometric(1.0 / x)}
+
+
+@given(
+    parts=st.lists(
+        st.tuples(
+            st.sampled_from(sorted(STEPS)), st.floats(0.05, 7.0), st.sampled_from((1, 2, 5, 20))
+        ),
+        min_size=2,
+        max_size=3,
+    ),
+    eps=st.sampled_from((0.1, 1.0, 5.0, 20.0)),
+    delta_=st.sampled_from((1e-6, 1e-9, 1e-12)),
+)
+@example([("count", 0.11838, 1), ("pure", 3.02754, 2), ("range", 0.08496, 20)], 5.0, 1e-9)
+@example([("range", 0.05, 20), ("pure", 4.0, 2), ("count", 0.2, 1)], 5.0, 1e-12)
+@settings(max_examples=40, derandomize=True, deadline=None)
+def test_mixtures_of_a_few_steps_waste_nothing(parts, eps, delta_):
+    """Their losses have an end where those of a Gaussian have a tail, so it is a poor guess of their delta."""
+
+    def make(x):
+        return Sequence(tuple(Repeated(STEPS[kind](w * x), n) for kind, w, n in parts))
+
+    x = calibrate(make, eps, delta_)
+    assert delta(make(x), eps) <= delta_
+    assert eps * (1.0 - 1e-6) <= epsilon(make(x), delta_) <= eps
 
 
 def test_the_noise_scale_grows_with_the_steps_and_falls_with_epsilon():
@@ -139,3 +167,14 @@ def test_what_was_found_may_be_forgotten_by_another_thread_at_any_time(monkeypat
     first = calibrate(Gaussian, 0.7, 1e-6)
     monkeypatch.setattr(module, "_found", Forgotten(module._found))
     assert calibrate(Gaussian, 0.7, 1e-6) == first
+
+
+def test_the_largest_parameter_of_a_search_is_checked_as_any_other(monkeypatch):
+    """Where every parameter seems affordable the search ends at `most`, which the accountant must confirm."""
+    search = (lambda x: Gaussian(1e3), 1.0, 1e-6, 1e-4, 1.0, math.log(0.2), 0.25)
+    assert module._search(*search) == pytest.approx(0.25)
+    asked = []
+    monkeypatch.setattr(module, "_affordable", lambda *of: asked.append(of))
+    with pytest.raises(CalibrationError, match="no safe parameter"):
+        module._search(*search)
+    assert asked

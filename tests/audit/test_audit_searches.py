@@ -16,6 +16,15 @@ from dpsparse import (
     DPSearchCV,
     DPTwoStageClassifier,
 )
+from dpsparse.accounting import (
+    Exponential,
+    Gaussian,
+    Repeated,
+    RoundedGaussian,
+    Sequence,
+    gaussian_parameter,
+)
+from dpsparse.audit import replay
 from dpsparse.audit.neighbours import SHAPES
 from dpsparse.audit.replay import check, check_subject
 from dpsparse.audit.subject import Subject
@@ -192,3 +201,14 @@ def test_an_error_of_one_table_is_found(monkeypatch):
 
     monkeypatch.setattr(design.Fit, "run", choosy)
     assert "control flow" in found(searched("free"))
+
+
+def test_a_charge_must_pay_for_the_slack_of_what_it_dominates():
+    """A mixed run is dominated but for a small probability, which a Gaussian of one released number has no room for."""
+    run = Sequence((RoundedGaussian(10.0, 1.0, 3), Repeated(Exponential(0.1), 50)))
+    mu, slack = gaussian_parameter(run)
+    assert slack > 0.0
+    assert replay._covers(RoundedGaussian(1.0 / mu, 1.0, 53), run)
+    assert not replay._covers(Gaussian(1.0 / mu), run)
+    assert not replay._covers(RoundedGaussian(1.0 / mu, 1.0, 2), run)
+    assert not replay._covers(RoundedGaussian(1.01 / mu, 1.0, 53), run)

@@ -328,6 +328,28 @@ def test_a_function_as_scorer_pays_at_every_fold():
 # ---- the report ----------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
+def test_a_report_is_read_only_with_the_noise_of_its_guarantee(adjacency):
+    """Less noise on paper would make its intervals too short."""
+    how = {"epsilon": 1.0, "adjacency": adjacency}
+    reports = [
+        dp_evaluate(MODEL, X, Y, **how),
+        dp_evaluate(MODEL3, X, Y3, metrics=["accuracy", "auc"], **how),
+        dp_evaluate(LINE, X, T, target_bound=9.0, **how),
+        dp_evaluate(MODEL, X, Y, epsilon=math.inf, adjacency=adjacency),
+    ]
+    for report in reports:
+        record = json.loads(json.dumps(report.to_dict()))
+        assert str(Report.from_dict(record)) == str(report)
+        for name in record["released"]["noise_variance"]:
+            edited = copy.deepcopy(record)
+            edited["released"]["noise_variance"][name] = (
+                0.25 if math.isinf(report.plan_.epsilon) else 1e-9
+            )
+            with pytest.raises(ParameterError, match=f"noise of {name}"):
+                Report.from_dict(edited)
+
+
 def test_report_as_text_page_and_json():
     report = dp_evaluate(MODEL, X, Y, epsilon=1.0)
     record = json.loads(json.dumps(report.to_dict()))

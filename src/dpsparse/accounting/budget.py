@@ -98,7 +98,7 @@ def _search(
     guess: float,
     most: float = math.inf,
 ) -> float:
-    """The parameter that `calibrate` returns, to within `close` of epsilon; `most` where all are affordable.
+    """The parameter that `calibrate` returns, to within `close` of epsilon; about `most` where all are affordable.
 
     The cost rises with the parameter if `rising` is 1 and falls if it is -1; `guess` is the log of a first try.
     """
@@ -111,8 +111,8 @@ def _search(
         return max(1e-15, math.log(min(spent / epsilon, 1e9)))
 
     root = last_affordable(excess, rising * guess, 1.0, close)
-    if root == math.inf and most < math.inf:
-        return most
+    if root == math.inf:
+        root = math.log(most)
     if root == math.inf:
         raise CalibrationError("Every parameter is affordable; nothing limits the spending.")
     if root == -math.inf:

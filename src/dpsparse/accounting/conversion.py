@@ -236,15 +236,22 @@ class DominatingRun:
         """The bound at one epsilon >= 0."""
         if not math.isfinite(self.mu):
             return 1.0
-        guess = gaussian_log_delta(self.scale, epsilon) / math.log(10.0)
-        return min(1.0, self._at(epsilon, self._side(guess)) + self.slack)
+        # First as if the run were Gaussian. Of a few pure steps that is a poor guess: the profile is then taken anew,
+        # resolved down to the value that was found, as `epsilon` takes it. Every value is a bound.
+        best, log10_delta = 1.0, gaussian_log_delta(self.scale, epsilon) / math.log(10.0)
+        tried: set[float] = set()
+        while (smallest := _resolved(log10_delta)) not in tried and len(tried) < 8:
+            tried.add(smallest)
+            best = min(best, self._at(epsilon, self._side(smallest)))
+            log10_delta = math.log10(best) if best > 0.0 else log10_delta
+        return min(1.0, best + self.slack)
 
     def epsilon(self, delta: float) -> float:
         """The smallest epsilon >= 0 at which the bound is at most `delta`, from the safe side."""
         target = (delta - self.slack) * (1.0 - 1e-15)
         if target <= 0.0 or not math.isfinite(self.mu):
             return math.inf
-        side = self._side(math.log10(target))
+        side = self._side(_resolved(math.log10(target)))
         if side is None:
             return gaussian_epsilon(self.mu, target)
         if self.mu == 0.0:
@@ -262,13 +269,15 @@ class DominatingRun:
             return float(side.delta(np.array(epsilon)))
         return side.with_gaussian(self.mu, epsilon)
 
-    def _side(self, log10_delta: float) -> Profile | None:
+    def _side(self, smallest: float) -> Profile | None:
         """The product of the kinds that have a profile, resolved down to about this delta."""
-        if not self.kinds:
-            return None
-        # Rounded to two decades, so that epsilon and delta of one run share a profile.
-        smallest = 10.0 ** (2.0 * math.floor(max(log10_delta, -240.0) / 2.0) - 3.0)
-        return _product(self.kinds, smallest)
+        return _product(self.kinds, smallest) if self.kinds else None
+
+
+def _resolved(log10_delta: float) -> float:
+    """Down to where a profile is resolved that is to give this delta: rounded to two decades, so that epsilon and delta
+    of one run share a profile."""
+    return float(10.0 ** (2.0 * math.floor(max(log10_delta, -240.0) / 2.0) - 3.0))
 
 
 @lru_cache(maxsize=128)

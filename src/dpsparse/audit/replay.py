@@ -26,6 +26,7 @@ from typing import Any
 import numpy as np
 
 from dpsparse.accounting import gaussian_parameter
+from dpsparse.accounting.conversion import leaked_delta, sampler_slack
 from dpsparse.accounting.events import (
     Event,
     NonPrivate,
@@ -275,12 +276,15 @@ def compare_runs(first: Tape, second: Tape) -> tuple[list[str], dict[str, float]
 
 
 def _covers(charged: Event, spent: Event) -> bool:
-    """Whether a charge pays for a run: it holds every step of it, or a Gaussian that dominates all of it."""
+    """Whether a charge pays for a run: it holds every step of it, or a Gaussian that dominates all of it and fails as
+    often as the run."""
     have, need = leaves(charged), leaves(spent)
     if all(have.get(leaf, 0) >= count for leaf, count in need.items()):
         return True
-    mu = gaussian_parameter(spent)[0]
-    return mu < math.inf and mu <= gaussian_parameter(charged)[0] * (1.0 + ROUNDING)
+    (paid, failure), (mu, slack) = gaussian_parameter(charged), gaussian_parameter(spent)
+    failure += sampler_slack(have) + leaked_delta(have)
+    slack += sampler_slack(need) + leaked_delta(need)
+    return mu < math.inf and mu <= paid * (1.0 + ROUNDING) and slack <= failure * (1.0 + ROUNDING)
 
 
 def compare_by_phase(

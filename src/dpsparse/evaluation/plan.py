@@ -13,9 +13,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from dpsparse.accounting.budget import Budget
+from dpsparse.accounting.events import NonPrivate, RoundedGaussian
 from dpsparse.accounting.guarantee import EVALUATED, PERSON, ROW, Plan
 from dpsparse.evaluation.defaults import EDGES, MOST_BINS, SHARES
 from dpsparse.exceptions import ParameterError
+from dpsparse.sensitivity import Sensitivity, count_below, feature_masses, signed_sum
 
 _NOTES = {
     "confusion": "rows by class and guess",
@@ -154,6 +156,25 @@ def make_plan(
         assumptions=assumptions,
         parameters={"metrics": ", ".join(metrics), "mu": budget.mu},
     )
+
+
+def noise_variance(name: str, n_classes: int, plan: Plan) -> float:
+    """The variance of the noise on one number of a release: what its phase says, in units of what a row adds."""
+    event = next((phase.event for phase in plan.phases if phase.name == name), None)
+    if isinstance(event, RoundedGaussian):
+        return (_sensitivity(name, n_classes, plan.adjacency).value * event.scale) ** 2
+    return 0.0 if isinstance(event, NonPrivate) else math.inf
+
+
+def _sensitivity(name: str, n_classes: int, adjacency: str) -> Sensitivity:
+    """What one row or person adds to a release, at most (rows/histogram.py)."""
+    if name == "count":
+        return count_below(adjacency)
+    if name in ("confusion", "outcomes", "cells", "histogram"):
+        return feature_masses(1.0, adjacency)
+    if name in ("class_cells", "class_histogram"):
+        return feature_masses(math.sqrt(n_classes), adjacency)
+    return signed_sum(1.0 if name == "total" else 0.5, adjacency)
 
 
 def number_of_bins(n: float, mu: float) -> int:

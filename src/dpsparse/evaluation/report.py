@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from functools import cached_property
@@ -15,7 +16,7 @@ from dpsparse.accounting.html import guarantee_html
 from dpsparse.evaluation import classification, regression
 from dpsparse.evaluation.classification import Curve, Threshold
 from dpsparse.evaluation.intervals import Estimate
-from dpsparse.evaluation.plan import Subject
+from dpsparse.evaluation.plan import Subject, noise_variance
 from dpsparse.evaluation.released import Released
 from dpsparse.evaluation.tables import Table
 from dpsparse.exceptions import ParameterError
@@ -137,13 +138,24 @@ class Report:
     @classmethod
     def from_dict(cls, record: Mapping[str, Any]) -> Report:
         """Inverse of `to_dict`, also of what `dpsparse evaluate -o report.json` has written; estimates and tables are
-        computed again."""
+        computed again, and a report is refused whose noise is not that of its guarantee."""
         if record.get("format") != 1 or "subject" not in record:
             raise ParameterError("This is not a report of dp_evaluate: its format is unknown.")
         released, subject = record["released"], Subject(**record["subject"])
+        plan = _plan(Guarantee.from_dict(record["guarantee"]))
+        for name in released["numbers"]:
+            told, paid = (
+                released["noise_variance"][name],
+                noise_variance(name, subject.n_classes, plan),
+            )
+            if not math.isclose(told, paid, rel_tol=1e-6):
+                raise ParameterError(
+                    f"The noise of {name} in this report is not that of its guarantee: its intervals would be wrong. "
+                    "Take the file that dpsparse evaluate wrote."
+                )
         return cls(
             record["model"],
-            _plan(Guarantee.from_dict(record["guarantee"])),
+            plan,
             Released(
                 {name: np.array(part) for name, part in released["numbers"].items()},
                 released["noise_variance"],
