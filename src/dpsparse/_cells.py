@@ -26,6 +26,7 @@ MISSING_WORDS = frozenset({"", "NA", "NaN", "nan", "NULL", "null"})
 # Words that name no person, in any case: a person who is called so is refused rather than counted with all others.
 _NO_PERSON = frozenset(word.lower() for word in (*MISSING_WORDS, "none", "n/a", "#n/a", "?"))
 _FLOAT = re.compile(r"-?[0-9]+(\.[0-9]+)?(e[-+][0-9]+)?")
+ONE_WEIGHT_EACH = "sample_weight must hold one number per row of X, as a 1d array."
 _WHOLE_FLOAT = re.compile(r"-?(0|[1-9][0-9]*)\.0")
 # A number with a decimal comma, points between thousands, a sign, an exponent or a common unit.
 _UNIT = r"(?:[%$€£]|USD|EUR|GBP)?"
@@ -188,10 +189,9 @@ def read_numbers(y: Any) -> np.ndarray:
 
 def read_weights(weights: Any) -> np.ndarray:
     """Weights of rows as float64; missing and infinite ones are refused, as among targets."""
-    one_each = "sample_weight must hold one number per row of X, as a 1d array."
-    cells = column_cells(weights, one_each)
+    cells = column_cells(weights, ONE_WEIGHT_EACH)
     refuse_complex(cells)
-    numbers = np.asarray(without_leaking_errors(one_each, to_numbers, cells))
+    numbers = np.asarray(without_leaking_errors(ONE_WEIGHT_EACH, to_numbers, cells))
     if not np.isfinite(numbers).all():
         raise SchemaError(
             "sample_weight contains NaN or infinity; give the rows without a weight a public constant."

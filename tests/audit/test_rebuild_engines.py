@@ -5,11 +5,14 @@ from itertools import count
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from sklearn.base import clone
 from sklearn.datasets import dump_svmlight_file
 
-from audit.runs import estimator_runs, fit
-from dpsparse import Rows
+from audit.runs import estimator_runs, fit, shown
+from dpsparse import Domain, DPGradientClassifier, Rows
 from dpsparse.audit import rebuild
+from dpsparse.audit.neighbours import row_weights
+from dpsparse.audit.tables import Schema
 from dpsparse.rows import sources
 
 pytestmark = [
@@ -92,6 +95,24 @@ def test_a_run_on_files_or_a_cluster_is_rebuilt(run, source, tmp_path, request):
         return fit(estimator, source(folder, X, y), None, groups)
 
     found = rebuild(action, *run.tables())
+    assert found.differences == ()
+    assert found.n_answers > 0
+
+
+@pytest.mark.parametrize("source", [as_csr, as_parquet])
+@pytest.mark.parametrize("unit", ["row", "person"])
+def test_a_run_with_weights_on_files_is_rebuilt(unit, source, tmp_path):
+    """Also from strangers, whose rows have other weights."""
+    domain = Domain(classes=(0, 1), weight_bound=3.0, unit=unit)
+    estimator, folders = DPGradientClassifier(domain, n_iter=3, verbose=-1), count()
+
+    def action(X, y, groups=None):
+        folder = tmp_path / str(next(folders))
+        folder.mkdir()
+        more = row_weights(estimator, X) | ({} if groups is None else {"groups": groups})
+        return shown(clone(estimator).fit(source(folder, X, y), **more))
+
+    found = rebuild(action, *Schema(domain, "add-remove", 7).tables())
     assert found.differences == ()
     assert found.n_answers > 0
 

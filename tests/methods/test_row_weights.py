@@ -412,10 +412,8 @@ def test_one_weight_a_row(weights):
         GRADIENT.fit(X, TWO, sample_weight=weights)
 
 
-def test_sources_of_rows_have_no_weights():
+def test_a_source_without_weights_counts_all_rows_in_full():
     source = Rows.from_csr(sp.csr_array(X), TWO)
-    with pytest.raises(ParameterError, match="tables in memory"):
-        GRADIENT.fit(source, sample_weight=np.ones(N))
     assert same(
         DPGradientClassifier(FACTS, random_state=0).fit(source),
         DPGradientClassifier(FACTS, random_state=0).fit(X, TWO, np.full(N, W)),

@@ -20,6 +20,7 @@ pd = pytest.importorskip("pandas")
 
 import dask.array as da  # noqa: E402
 import dask.dataframe as dd  # noqa: E402
+from sklearn.base import clone  # noqa: E402
 
 from dpsparse import Domain, DPLassoClassifier, Ledger, Rows  # noqa: E402
 from dpsparse.exceptions import (  # noqa: E402
@@ -35,7 +36,15 @@ from dpsparse.rows.dask import OnDask, _Settings  # noqa: E402
 from dpsparse.rows.memory import _same  # noqa: E402
 from dpsparse.rows.sources import meetings  # noqa: E402
 from dpsparse.rows.tasks import names_of, together  # noqa: E402
-from rows.test_engines import OTHERS, Apart, assert_same, looking, model, table  # noqa: E402
+from rows.test_engines import (  # noqa: E402
+    OTHERS,
+    Apart,
+    assert_same,
+    looking,
+    model,
+    table,
+    weighted,
+)
 
 pytestmark = [
     pytest.mark.dask,
@@ -557,6 +566,60 @@ def test_names_of_parts_keep_gaps_and_units():
         meetings(together([names_of(own) for own in times]), [1, 1])
     one, other = np.array([2**53 + 1]), np.array([2.0**53])
     assert len(meetings(together([names_of(one), names_of(other)]), [1, 1])) == 2
+
+
+# ---- weights --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("unit", ["row", "person"])
+def test_weights_are_clipped_on_their_workers(client, unit):
+    X, y = table("2", "narrow")
+    made, weights = weighted("2", unit)
+    groups = None if unit == "row" else np.random.default_rng(1).integers(0, 300, len(y))
+    whole = clone(made).fit(X, y, weights, groups=groups)
+    source = Rows.from_dask(*cut(X, y, 7))
+    own = cut_names(weights, X, 7)
+    assert_same(whole, clone(made).fit(source, sample_weight=own, groups=groups))
+    arrays = as_arrays(X, y, 3)
+    own = da.from_array(weights, 100)
+    assert_same(whole, clone(made).fit(*arrays, sample_weight=own, groups=groups))
+    frames = [
+        dd.from_pandas(one, npartitions=3) for one in (pd.DataFrame(X.toarray()), pd.Series(y))
+    ]
+    own = dd.from_pandas(pd.Series(weights), npartitions=3)
+    assert_same(whole, clone(made).fit(*frames, sample_weight=own, groups=groups))
+
+
+def test_weights_that_do_not_fit_their_parts_are_refused_and_nothing_is_spent(client, tmp_path):
+    X, y = table("2", "narrow")
+    ledger = Ledger(tmp_path / "ledger.db", epsilon=100.0, delta=1e-3)
+    made, weights = weighted("2", ledger=ledger)
+    source = Rows.from_dask(*cut(X, y, 4))
+    hole = np.r_[weights[:-1], np.nan]
+    texts = [dask.delayed(np.asarray)(["918273645 kg"] * n) for n in (1, 2, 3, 4)]
+    for wrong in (weights, cut_names(weights, X, 3), cut_names(hole, X, 4), texts):
+        with pytest.raises(SchemaError, match="sample_weight") as caught:
+            clone(made).fit(source, sample_weight=wrong)
+        assert "918273645" not in str(caught.value)
+    assert ledger.history() == []
+    logs = "".join(str(line) for lines in client.get_worker_logs().values() for line in lines)
+    assert "918273645" not in logs
+
+
+def test_weights_that_reload_differently_are_a_changed_source(mortal, tmp_path):
+    X, y = table("2", "narrow")
+    path = tmp_path / "weights.npy"
+    made, weights = weighted("2")
+    np.save(path, weights)
+    source = Rows.from_dask(*cut(X, y, 1))
+    own = [dask.delayed(np.load)(str(path))]
+    rows = source.clipped(made.domain, np.array([0, 1]), weights=own)
+    rows.class_counts(2).whole(0.5)
+    np.save(path, weights[::-1])
+    for _ in range(2):
+        mortal.kill()
+    with pytest.raises(SourceChangedError):
+        rows.class_counts(2).whole(0.5)
 
 
 # ---- kill -9, many times -------------------------------------------------------------------------

@@ -8,6 +8,7 @@ import stat
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from sklearn.base import clone
 
 import dpsparse
 from dpsparse import Domain, DPGradientClassifier, DPGradientRegressor, PrivateCount, Rows
@@ -40,7 +41,7 @@ class Cut(Source):
         cuts = np.sort(np.random.default_rng(seed).integers(0, X.shape[0], n_parts - 1))
         self.edges = [0, *cuts.tolist(), X.shape[0]]
 
-    def clipped(self, domain, labels, groups=None):
+    def clipped(self, domain, labels, groups=None, weights=None):
         pairs = zip(self.edges[:-1], self.edges[1:], strict=True)
         parts = [domain.part(self.X[a:b], self.y[a:b], labels=labels) for a, b in pairs]
         return Rows(parts, domain)
@@ -56,7 +57,7 @@ class Scattered(InMemory):
 class Apart(Cut):
     """The same in parts that no fit may hold together."""
 
-    def clipped(self, domain, labels, groups=None):
+    def clipped(self, domain, labels, groups=None, weights=None):
         rows = super().clipped(domain, labels, groups)
         return Rows(Scattered(rows._parts), domain)
 
@@ -271,6 +272,65 @@ def test_rows_of_a_person_meet_wherever_they_stand_in_the_files(kind, most):
         made.domain = dataclasses.replace(made.domain, **facts)
         fitted.append(made.fit(*rows, groups=groups))
     assert_same(*fitted)
+
+
+def weighted(kind, unit="row", **options):
+    """A model whose rows have weights, and weights inside and outside of the domain."""
+    made = model(kind, n_iter=10, **options)
+    made.domain = dataclasses.replace(made.domain, weight_bound=3.0, unit=unit)
+    rng = np.random.default_rng(5)
+    return made, rng.choice([-1.0, 0.0, 1e-40, 1.0, np.nextafter(3.0, 0.0), 3.0, 1e300], size=900)
+
+
+@pytest.mark.parametrize("unit", ["row", "person"])
+@pytest.mark.parametrize("kind", ["2", "5", "regression"])
+def test_weights_of_rows_are_clipped_in_every_part(kind, unit):
+    X, y = table(kind, "narrow")
+    made, weights = weighted(kind, unit)
+    groups = None if unit == "row" else np.random.default_rng(1).integers(0, 300, len(y))
+    whole = clone(made).fit(X, y, weights, groups=groups)
+    source = streamed_in_small_parts(X, y)
+    assert_same(whole, clone(made).fit(source, sample_weight=weights, groups=groups))
+    listed = [*weights.tolist()[:-1], str(weights[-1])]  # cells of their own, as in memory
+    assert_same(whole, clone(made).fit(source, sample_weight=listed, groups=groups))
+    plain = clone(made).fit(source, groups=groups)
+    assert_same(plain, clone(made).fit(X, y, groups=groups))
+    assert not np.array_equal(plain.coef_, whole.coef_)
+    assert_same(whole, clone(made).fit(source, sample_weight=weights, groups=groups))
+
+
+def test_weights_beside_ridge_and_files_and_batches(tmp_path):
+    pl = pytest.importorskip("polars")
+    X, y = table("regression", "narrow")
+    _, weights = weighted("regression")
+    turned = Domain(target_bound=3.0, n_samples=900, weight_bound=3.0)
+    for domain in (turned, dataclasses.replace(turned, feature_bound=1.0)):
+        new = dpsparse.DPRidgeRegressor(domain, random_state=3)
+        whole = clone(new).fit(X, y, weights)
+        frame = pl.DataFrame(X.toarray(), [f"f{j}" for j in range(X.shape[1])]).with_columns(y=y)
+        frame.write_csv(tmp_path / "rows.csv")
+        for rows in (
+            Rows.from_csv(tmp_path / "rows.csv", target="y"),
+            Rows.from_batches(frame.lazy(), target="y"),
+        ):
+            assert_same(whole, clone(new).fit(rows, sample_weight=pl.Series(weights)))
+
+
+def test_weights_that_do_not_fit_are_refused_and_nothing_is_spent(tmp_path):
+    X, y = table("2", "narrow")
+    ledger = dpsparse.Ledger(tmp_path / "ledger.db", epsilon=1000.0, delta=1e-3)
+    made, weights = weighted("2", ledger=ledger)
+    source = streamed_in_small_parts(X, y)
+    hole = np.r_[weights[:-1], np.nan]
+    for wrong in (weights[:-1], np.r_[weights, 1.0], weights[:, None] * [1, 1], hole, ["918"] * 5):
+        with pytest.raises(SchemaError, match="sample_weight") as caught:
+            clone(made).fit(source, sample_weight=wrong)
+        assert "918" not in str(caught.value)
+    with pytest.raises(DomainError, match="weight_bound"):
+        model("2").fit(source, sample_weight=weights)
+    with pytest.raises(ParameterError, match="takes no sample_weight"):
+        OTHERS["lasso"][0](made.domain).fit(source, sample_weight=weights)
+    assert ledger.history() == []
 
 
 def test_refusals_come_before_anything_is_spent(tmp_path):

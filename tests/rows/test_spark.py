@@ -19,6 +19,8 @@ pd = pytest.importorskip("pandas")
 if shutil.which("java") is None:
     pytest.skip("Spark needs Java, which is not installed", allow_module_level=True)
 
+from sklearn.base import clone  # noqa: E402
+
 import dpsparse  # noqa: E402
 from dpsparse import Domain, Ledger, Rows  # noqa: E402
 from dpsparse.exceptions import (  # noqa: E402
@@ -28,7 +30,15 @@ from dpsparse.exceptions import (  # noqa: E402
     SourceChangedError,
 )
 from dpsparse.rows.spark import _Settings  # noqa: E402
-from rows.test_engines import OTHERS, Apart, assert_same, looking, model, table  # noqa: E402
+from rows.test_engines import (  # noqa: E402
+    OTHERS,
+    Apart,
+    assert_same,
+    looking,
+    model,
+    table,
+    weighted,
+)
 
 pytestmark = [
     pytest.mark.spark,
@@ -147,6 +157,19 @@ def test_rows_of_a_person_meet_wherever_they_stand(session, most):
     assert_same(whole, spread.fit(rows, groups="who"))
     with pytest.raises(SchemaError, match="name of a column"):
         spread.fit(rows, groups=names)
+
+
+def test_weights_are_clipped_on_the_executors(session):
+    X, y = table("2", "narrow")
+    made, weights = weighted("2")
+    made.n_iter = 3
+    frame = as_frame(session, X, y, w=weights)
+    rows = Rows.from_spark(frame, target="y", drop=["w"])
+    assert_same(clone(made).fit(X, y, weights), clone(made).fit(rows, sample_weight="w"))
+    with pytest.raises(SchemaError, match="name of a column"):
+        made.fit(rows, sample_weight=weights)
+    with pytest.raises(SchemaError, match="list it in drop"):
+        made.fit(Rows.from_spark(frame, target="y"), sample_weight="w")
 
 
 def test_a_killed_task_and_lost_rows_change_nothing(session, monkeypatch, tmp_path):

@@ -15,7 +15,13 @@ from typing import Any
 
 import numpy as np
 
-from dpsparse._cells import observed_labels, read_labels, read_numbers, read_weights
+from dpsparse._cells import (
+    ONE_WEIGHT_EACH,
+    observed_labels,
+    read_labels,
+    read_numbers,
+    read_weights,
+)
 from dpsparse._checks import (
     is_real,
     is_whole,
@@ -296,7 +302,7 @@ class Domain:
         most = float(self.require("weight_bound", "sample_weight"))
         numbers = read_weights(weights)
         if len(numbers) != n_rows:
-            raise SchemaError("sample_weight must hold one number per row of X.")
+            raise SchemaError(ONE_WEIGHT_EACH)
         return cast(np.clip(numbers, 0.0, most) / most, 1.0)
 
     def part(

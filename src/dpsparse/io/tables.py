@@ -241,11 +241,12 @@ class Chosen:
     person: str | None = None
     drop: tuple[str, ...] = ()
     features: tuple[str, ...] | None = None
+    weight: str | None = None
 
     @property
     def others(self) -> list[str]:
-        """Target and person, where there are any."""
-        return [name for name in (self.target, self.person) if name is not None]
+        """Target, person and weight, where there are any."""
+        return [name for name in (self.target, self.person, self.weight) if name is not None]
 
     def features_of(self, names: Sequence[str]) -> list[str]:
         """The features among these columns; what is missing or named twice is refused."""

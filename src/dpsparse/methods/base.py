@@ -359,14 +359,10 @@ class BaseDPLinearModel(FittedLinearModel):
         if is_dask(X):
             X, y = Rows.from_dask(X, y), None
         if isinstance(X, Source):
-            if weights is not None:
-                raise ParameterError(
-                    "sample_weight is for tables in memory; leave it out for files, batches and clusters."
-                )
             self._refuse_column_facts()
             labels = self._source_labels(X, y)
             plan = self._priced(X.n_features, labels)
-            rows = X.clipped(self._clipping(X.n_features), labels, groups)
+            rows = X.clipped(self._clipping(X.n_features), labels, groups, weights)
         else:
             X, y, labels, limits = self._read_table(X, y, self)
             self._check_scales(getattr(self, "feature_names_in_", None))
@@ -522,7 +518,8 @@ class WeightedFit(BaseDPLinearModel):
             Private rows (or a source of rows), their targets, and the person of every row.
         sample_weight : array of shape (n_samples,), optional
             Private weights of the rows, clipped to [0, W] of ``Domain(weight_bound=W)``. A row of weight w counts as
-            w/W of a row, so take W no larger than needed. None counts all rows in full.
+            w/W of a row, so take W no larger than needed. None counts all rows in full. With rows on a cluster: a Dask
+            collection cut as X is, or the name of a Spark column.
 
         Returns
         -------

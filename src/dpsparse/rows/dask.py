@@ -204,7 +204,9 @@ def _same(value: Any) -> Any:
     return value
 
 
-def _loaded(domain: Domain, labels: np.ndarray | None, width: int, X: Any, y: Any) -> Held:
+def _loaded(
+    domain: Domain, labels: np.ndarray | None, width: int, X: Any, y: Any, weights: Any = None
+) -> Held:
     """The clipped rows of one chunk, in the form in which every chunk is stored, and their digest."""
     X, y = decoded(X), decoded(y)
     y = y.to_numpy() if hasattr(y, "to_numpy") else y
@@ -213,7 +215,7 @@ def _loaded(domain: Domain, labels: np.ndarray | None, width: int, X: Any, y: An
         raise SchemaError("Every part of X must be a table with the columns of the whole.")
     if np.ndim(y) == 2 and np.shape(y)[1] == 1:
         y = np.ravel(y)
-    part = domain.part(X, y, labels=labels)
+    part = domain.part(X, y, labels=labels, weights=weights)
     return held(part)
 
 
@@ -258,12 +260,18 @@ class OnCluster(Source):
             ) from None
         return _Settings(client, self._timeout, self._retries)
 
-    def clipped(self, domain: Domain, labels: np.ndarray | None, groups: Any = None) -> Rows:
+    def clipped(
+        self, domain: Domain, labels: np.ndarray | None, groups: Any = None, weights: Any = None
+    ) -> Rows:
         run = self._settings()
+        chunks: list[tuple[Any, ...]] = list(self._chunks)
+        if weights is not None:
+            own = _matching("sample_weight", self._X, weights)
+            chunks = [(*chunk, weight) for chunk, weight in zip(chunks, own, strict=True)]
         to_part = partial(_loaded, domain, labels, self.n_features)
         # Where parts go is left to Dask. Told to prefer a worker (`workers=`, even with `allow_other_workers`), it
         # never makes a part again once every worker it knew is gone: new ones do not count as others.
-        futures = run.computed(to_part, self._chunks)
+        futures = run.computed(to_part, chunks)
         # The barrier: no fit goes on before every row everywhere was validated.
         told = run.gathered([run.submit(facts, future) for future in futures])
         sizes = [n_rows for _, n_rows, _ in told]

@@ -116,7 +116,7 @@ class Rows:
     ) -> Source:
         """A Spark data frame with a column for every feature, on the executors of its session; columns, `step_timeout`
         and `memory` are as for the other sources. Where persons are protected, `fit(source, groups=...)` names the
-        column that tells them apart, which must be in `drop`."""
+        column that tells them apart, which must be in `drop`; so must that of `fit(source, sample_weight=...)`."""
         try:
             from dpsparse.rows.spark import FromSpark
         except ImportError:

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy.sparse as sp
 
+from dpsparse._cells import ONE_WEIGHT_EACH, column_cells
 from dpsparse._checks import decoded, safe_repr, without_leaking_errors
 from dpsparse.domain import Domain
 from dpsparse.domain.clipping import Part, by_person
@@ -49,9 +50,11 @@ class Source(ABC):
     feature_names: tuple[str, ...] | None = None
 
     @abstractmethod
-    def clipped(self, domain: Domain, labels: np.ndarray | None, groups: Any = None) -> Rows:
-        """Every row loaded, validated and clipped, those of a person (`groups`) together; refuses before anything is
-        spent."""
+    def clipped(
+        self, domain: Domain, labels: np.ndarray | None, groups: Any = None, weights: Any = None
+    ) -> Rows:
+        """Every row loaded, validated and clipped with its weight, those of a person (`groups`) together; refuses
+        before anything is spent."""
 
 
 def read_size(size: Size) -> int:
@@ -79,25 +82,28 @@ class Blocks(Source):
     feature_names: tuple[str, ...] | None = None
     _known: list[tuple[Any, Rows]] = field(default_factory=list)
 
-    def clipped(self, domain: Domain, labels: np.ndarray | None, groups: Any = None) -> Rows:
+    def clipped(
+        self, domain: Domain, labels: np.ndarray | None, groups: Any = None, weights: Any = None
+    ) -> Rows:
         key = (domain, None if labels is None else tuple(labels.tolist()))
         for known, rows in self._known:
-            if known == key:
+            if known == key and weights is None:
                 return rows
         from dpsparse.rows.memory import Rows  # which offers these sources
 
-        store = self._spooled(domain, labels)
-        if groups is not None:  # not kept for another fit, which may name other persons
-            return Rows(by_persons(store, groups), domain, self.n_features)
+        store = self._spooled(domain, labels, weights)
+        if groups is not None:
+            store = by_persons(store, groups)
         rows = Rows(store, domain, self.n_features)
-        self._known[:] = [(key, rows)]  # one at a time: another domain is another copy of the table
+        if groups is None and weights is None:  # another fit may name other persons and weights
+            self._known[:] = [(key, rows)]  # one at a time: another domain is another copy
         return rows
 
-    def _spooled(self, domain: Domain, labels: np.ndarray | None) -> Stored:
+    def _spooled(self, domain: Domain, labels: np.ndarray | None, weights: Any) -> Stored:
         store, n_rows = Stored(self.directory, self.memory), 0
         full = min(max(int(self.memory * _SHARE), _SMALLEST), LARGEST)
         with told_if_slow("dpsparse: reading rows"):
-            for part in in_parts(self.blocks(labels), domain, labels, full):
+            for part in in_parts(self.blocks(labels), domain, labels, full, weights):
                 store.append(part)
                 n_rows += len(part)
         if n_rows == 0:
@@ -106,17 +112,26 @@ class Blocks(Source):
 
 
 def in_parts(
-    blocks: Iterable[Block], domain: Domain, labels: np.ndarray | None, full: int
+    blocks: Iterable[Block],
+    domain: Domain,
+    labels: np.ndarray | None,
+    full: int,
+    weights: Any = None,
 ) -> Iterator[Part]:
-    """Clipped rows in parts of about `full` bytes."""
-    waiting, size = [], 0
+    """Clipped rows in parts of about `full` bytes; `weights` are those of all rows, in the order of the blocks."""
+    cells = None if weights is None else column_cells(weights, ONE_WEIGHT_EACH)
+    waiting, size, n_rows = [], 0, 0
     for X, y in blocks:
-        part = domain.part(X, y, labels=labels)
+        own = None if cells is None else cells[n_rows : n_rows + X.shape[0]]
+        part = domain.part(X, y, labels=labels, weights=own)
+        n_rows += len(part)
         waiting.append(part)
         size += part.values.nbytes + part.indices.nbytes + 16 * len(part)
         if size >= full:
             yield joined(waiting)
             waiting, size = [], 0
+    if cells is not None and len(cells) != n_rows:
+        raise SchemaError(ONE_WEIGHT_EACH)
     if waiting:
         yield joined(waiting)
 

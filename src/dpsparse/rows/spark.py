@@ -163,11 +163,12 @@ def _loaded(
     own = list(batches)
     if not own:
         return []
-    names = None
-    if chosen.person is not None:
-        names = np.concatenate([names_of(batch.column(chosen.person)) for batch in own])
+    names, weights = (
+        None if name is None else np.concatenate([names_of(batch.column(name)) for batch in own])
+        for name in (chosen.person, chosen.weight)
+    )
     _, blocks = batch_blocks(own, chosen)
-    first, *others = in_parts(blocks(labels), domain, labels, LARGEST)
+    first, *others = in_parts(blocks(labels), domain, labels, LARGEST, weights)
     return [held(first, names), *map(held, others)]
 
 
@@ -245,10 +246,15 @@ class FromSpark(Source):
         self._frame, self._memory = frame, memory
         self._chosen = replace(chosen, drop=(), features=self.feature_names)
 
-    def clipped(self, domain: Domain, labels: np.ndarray | None, groups: Any = None) -> Rows:
-        if groups is not None and not isinstance(groups, str):
-            raise SchemaError("groups must be the name of a column of the Spark data frame.")
-        chosen, frame = replace(self._chosen, person=groups), self._frame
+    def clipped(
+        self, domain: Domain, labels: np.ndarray | None, groups: Any = None, weights: Any = None
+    ) -> Rows:
+        for name, said in (("groups", groups), ("sample_weight", weights)):
+            if said is not None and not isinstance(said, str):
+                raise SchemaError(f"{name} must be the name of a column of the Spark data frame.")
+            if said in self._features:
+                raise SchemaError(f"The column that {name} names is a feature; list it in drop.")
+        chosen, frame = replace(self._chosen, person=groups, weight=weights), self._frame
         check_names(frame.columns, chosen.others)
         wanted = list(dict.fromkeys([*self._features, *chosen.others]))
 

@@ -64,7 +64,10 @@ def accepted(results: Iterable[Any]) -> list[Any]:
 def held(part: Part, names: np.ndarray | None = None) -> Held:
     """A part that was just loaded, with the digest of all its numbers; keyed by nothing, and never shown."""
     found = hashlib.blake2b(digest_size=16)
-    for array in (part.indptr, part.indices, part.values, part.targets):
+    arrays = [part.indptr, part.indices, part.values, part.targets]
+    if part.worth is not None:
+        arrays.append(part.worth)
+    for array in arrays:
         found.update(f"{array.dtype}{array.shape}".encode())
         found.update(np.ascontiguousarray(array).data)
     return Held(part, found.digest(), names)
