@@ -24,7 +24,7 @@ import pandas as pd
 
 FIT = ("--target", "krank", "--classes", "nein,ja", "--bounds", "alter=0..120", "--numbers", "kosten", "--dates",
        "seit", "--categories", "ort", "--drop", "notiz", "--epsilon", "5")  # fmt: skip
-SEEDED = ("--random-state", "0", "--ledger", "book.db", "--allow-unproven")
+SEEDED = ("--random-state", "0")
 
 
 def make_table(n: int = 400) -> pd.DataFrame:

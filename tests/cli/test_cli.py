@@ -1,7 +1,6 @@
 """The command line: the README's path, every exit code, and no traceback whatever comes in."""
 
 import json
-import math
 import os
 import subprocess
 import sys
@@ -170,14 +169,14 @@ def test_json_output_is_strict_json(run, folder):
     assert "gradient" in strict(run("methods", "--json")[1])
 
 
-def test_an_unproven_fit_is_on_record(run, folder):
+def test_a_ledger_pays_for_no_fit_without_a_guarantee(run, folder):
     Ledger("budget.db", epsilon=1.0, delta=1e-6)
-    money = ["--ledger", "budget.db", "--allow-unproven"]
-    assert run("fit", "rows.svm", "-o", "m.json", *QUICK, *money)[0] == 0
-    assert run("fit", "rows.svm", "-o", "n.json", *QUICK, *money, "--epsilon", "inf")[0] == 0
-    assert Ledger("budget.db").spent() == math.inf
-    assert "has none" in run("budget", "show", "budget.db")[1]
-    assert "NOT PROVEN" in run("budget", "show", "budget.db")[1]
+    code, _, err = run(
+        "fit", "rows.svm", "-o", "n.json", *QUICK, "--ledger", "budget.db", "--epsilon", "inf"
+    )
+    assert code == 4
+    assert "no proven guarantee" in err
+    assert Ledger("budget.db").history() == []
 
 
 def test_seeded_fits_warn(run, folder):

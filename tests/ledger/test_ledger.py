@@ -283,32 +283,13 @@ UNPROVEN = [
 
 
 @pytest.mark.parametrize("price", UNPROVEN, ids=["published", "noiseless", "seeded"])
-def test_unproven_fits_are_refused_unless_the_account_records_them(price):
+def test_unproven_fits_are_refused(price):
     ledger = Ledger(epsilon=1.0, delta=DELTA)
     assert not ledger.would_allow(price)
     with pytest.raises(BudgetError, match="infinity"):
         ledger.reserve(price)
     assert ledger.history() == []
-    ledger.allow_unproven = True
-    ledger.reserve(price)
-    ledger.allow_unproven = False
-    assert ledger.history()[0].epsilon == ledger.spent() == math.inf
-    assert ledger.remaining() == 0.0
-    with pytest.raises(BudgetError, match="on record"):
-        ledger.reserve(plan(Pure(0.1)))
-    assert ledger.verify() == 1
-
-
-def test_allow_unproven_holds_the_proven_part_to_the_ceiling(path):
-    Ledger(path, epsilon=1.0, delta=DELTA)
-    lenient = Ledger(path, allow_unproven=True)
-    for price in UNPROVEN:
-        lenient.reserve(price).commit()
-    assert lenient.spent() == math.inf
-    lenient.reserve(plan(Pure(0.9)))
-    with pytest.raises(BudgetError):
-        lenient.reserve(plan(Pure(0.2)))
-    assert Ledger(path).remaining() == 0.0
+    assert ledger.spent() == 0.0
 
 
 # ---- one account, however it is copied ----------------------------------------------------------
@@ -491,7 +472,7 @@ def test_a_book_that_overspends_is_found(book):
     ledger = Ledger(book)
     with ledger._store.transaction(write=True) as session:
         state = ledger._read(session)
-        body = {"kind": "reserve", "partition": None, "proven": True}
+        body = {"kind": "reserve", "partition": None}
         body["event"] = {"type": "Pure", "epsilon": 3.0}
         body["price"] = price_of(Pure(3.0), ledger.terms).to_dict()
         ledger._append(session, state, body)
@@ -550,10 +531,6 @@ def test_the_notebook_view_tells_what_is_spent_and_left(tmp_path):
     assert "DPGradientClassifier: epsilon 1" in view
     assert "not completed, counts as spent" in view
     assert ledger.history()[0].time[:10] in view
-    unproven = Ledger(tmp_path / "book.db", dataset="People", allow_unproven=True)
-    unproven.reserve(DPGradientClassifier(domain, epsilon=math.inf).plan(5))
-    assert "NOT PROVEN" in unproven._repr_html_()
-    assert "#c4302b" in unproven._repr_html_()
 
 
 def test_a_delta_far_above_the_accounts_is_answered_with_one_that_has_room():

@@ -142,7 +142,7 @@ def test_two_empty_plans_cost_nothing_and_decide_nothing(path):
 def test_what_is_written_can_be_read(path):
     """An entry that the next reader could not understand is refused before it is written."""
     ledger = Ledger(path, epsilon=1.0, delta=DELTA)
-    body = {"kind": "reserve", "partition": None, "proven": True, "event": {"type": "X"}}
+    body = {"kind": "reserve", "partition": None, "event": {"type": "X"}}
     with ledger._store.transaction(write=True) as session:
         book = ledger._read(session)
         with pytest.raises(LedgerError, match="Entry 1 of the ledger is not one"):

@@ -60,7 +60,7 @@ def test_a_release_within_the_policy_is_booked(book):
     ],
 )
 def test_what_the_policy_forbids_is_refused_and_spends_nothing(book, asked, says):
-    ledger = Ledger(book, epsilon=3.0, delta=1e-6, allow_unproven=True)
+    ledger = Ledger(book, epsilon=3.0, delta=1e-6)
     assert not ledger.would_allow(asked())
     with pytest.raises(BudgetError, match=says):
         ledger.reserve(asked())

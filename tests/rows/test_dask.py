@@ -36,6 +36,7 @@ from dpsparse.rows.dask import OnDask, _Settings  # noqa: E402
 from dpsparse.rows.memory import _same  # noqa: E402
 from dpsparse.rows.sources import meetings  # noqa: E402
 from dpsparse.rows.tasks import names_of, together  # noqa: E402
+from recording import LedgerOfSeededFits  # noqa: E402
 from rows.test_engines import (  # noqa: E402
     OTHERS,
     Apart,
@@ -348,7 +349,7 @@ def test_a_killed_worker_changes_nothing(mortal, tmp_path):
     fitted = model(
         "2",
         n_iter=20,
-        ledger=Ledger(tmp_path / "l2.db", epsilon=100.0, delta=1e-3, allow_unproven=True),
+        ledger=LedgerOfSeededFits(tmp_path / "l2.db", epsilon=100.0, delta=1e-3),
     )
     fitted.fit(Rows.from_dask(*cut(X, y, 4), step_timeout=SECONDS))
     timer.join(SECONDS)
@@ -645,7 +646,7 @@ def test_kill_9_before_and_during_every_kind_of_release(tmp_path, phase, moment,
     y = np.arange(n) % 2
     whole = model("2", n_iter=4).fit(X, y)
     fitted = model("2", n_iter=4)
-    fitted.ledger = Ledger(tmp_path / "l.db", epsilon=100.0, delta=1e-3, allow_unproven=True)
+    fitted.ledger = LedgerOfSeededFits(tmp_path / "l.db", epsilon=100.0, delta=1e-3)
     reached, left, timers = [], [n_kills], []
 
     with mortal_workers() as workers:

@@ -30,6 +30,7 @@ from dpsparse.exceptions import (  # noqa: E402
     SourceChangedError,
 )
 from dpsparse.rows.spark import _Settings  # noqa: E402
+from recording import LedgerOfSeededFits  # noqa: E402
 from rows.test_engines import (  # noqa: E402
     OTHERS,
     Apart,
@@ -191,7 +192,7 @@ def test_a_killed_task_and_lost_rows_change_nothing(session, monkeypatch, tmp_pa
         return answers(self, rdd.mapPartitions(dies_once) if step[0] == 4 else rdd)
 
     monkeypatch.setattr(_Settings, "answers", with_a_death)
-    ledger = Ledger(tmp_path / "l.db", epsilon=100.0, delta=1e-3, allow_unproven=True)
+    ledger = LedgerOfSeededFits(tmp_path / "l.db", epsilon=100.0, delta=1e-3)
     fitted = model("2", n_iter=3, ledger=ledger).fit(source(session, X, y))
     assert step[0] > 4
     assert os.path.exists(once)

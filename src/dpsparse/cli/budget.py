@@ -73,7 +73,7 @@ def show(ledger: str, dataset: str | None, as_json: bool) -> None:
             part = f" [{e.partition}]" if e.partition else ""
             lines.append(
                 f"  {e.seq:>4}  {e.time[:19]}  {e.method}{part}  epsilon {e.epsilon:.4g}, "
-                f"total {e.total:.4g}  {state if e.proven else 'NOT PROVEN'}"
+                f"total {e.total:.4g}  {state}"
             )
     emit(record, "\n".join(lines), as_json)
 

@@ -156,8 +156,6 @@ class Options:
         about="Account that pays: a file made by `dpsparse budget create`, or postgresql://...")
     dataset: str = _pay("--dataset", default="default", about="Account within the ledger.")
     partition: str | None = _pay("--partition", about="Name of the part of the rows that is used; parts share no row.")
-    allow_unproven: bool = _pay("--allow-unproven", default=False, is_flag=True,
-        about="Let the ledger record fits without a guarantee, as epsilon = infinity.")
 
     # What comes out.
     output: Path | None = None  # the help text of these two is that of the command
@@ -415,7 +413,6 @@ def open_ledger(options: Options) -> Any:
         options.ledger_path,
         dataset=options.dataset,
         partition=options.partition,
-        allow_unproven=options.allow_unproven,
     )
 
 

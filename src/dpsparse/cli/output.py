@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-import math
 import sys
 import warnings
 from collections.abc import Callable, Iterator
@@ -130,10 +129,6 @@ def budget_line(account: Any) -> str:
     terms, spent = account.terms, account.spent()
     name = account.dataset + (f" [{account.partition}]" if account.partition else "")
     head = f"budget {name}: epsilon {spent:.4g} of {terms.epsilon:.4g} spent at delta {show_number(terms.delta)}"
-    if math.isinf(spent):
-        return (
-            f"{head}; fits without a guarantee are on record, so the data set as a whole has none"
-        )
     room = account.remaining()
     why = "" if spent + room <= 1.01 * terms.epsilon else ", as fits together cost less than their sum"  # fmt: skip
     return f"{head}; room for one further fit of up to about {room:.3g}{why}"

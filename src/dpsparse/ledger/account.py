@@ -40,7 +40,6 @@ from dpsparse.ledger.book import (
     check_name,
     check_terms,
     digest_of,
-    is_proven,
     now,
     part_of,
     read_terms,
@@ -80,10 +79,6 @@ class Ledger:
     partition : str or None, default=None
         The fits of this ledger use only the rows of a partition of that name. Partitions must be
         disjoint for good, by a rule that looks at one row (or one person) alone. They need "add-remove".
-    allow_unproven : bool, default=False
-        Record seeded, published and noiseless fits (as epsilon = infinity) instead of refusing
-        them. The ceiling then holds for the proven fits only, and the data set as a whole has no
-        guarantee, which `spent` says by returning infinity.
     policy : path or None, default=None
         A file of limits (docs/budget.md), besides those of DPSPARSE_POLICY and of the file beside the ledger. None adds
         no further file.
@@ -111,7 +106,6 @@ class Ledger:
         unit: str | None = None,
         dataset: str = "default",
         partition: str | None = None,
-        allow_unproven: bool = False,
         policy: str | os.PathLike[str] | None = None,
     ) -> None:
         wanted = check_terms(epsilon, delta, adjacency, unit)
@@ -119,7 +113,7 @@ class Ledger:
             raise LedgerError(
                 "An in-memory ledger needs a ceiling: Ledger(epsilon=..., delta=...)."
             )
-        self.dataset, self.allow_unproven = check_name("dataset", dataset), allow_unproven
+        self.dataset = check_name("dataset", dataset)
         self._partition = None if partition is None else check_name("partition", partition)
         self._policy = None if policy is None else os.path.abspath(policy)
         self._store = open_store(path)
@@ -204,17 +198,15 @@ class Ledger:
             total, refusal = self._judge(book, plan, partition)
             if refusal:
                 raise BudgetError(refusal)
-            guarantee, proven = plan.guarantee, is_proven(plan)
             body = {
                 "kind": "reserve",
                 "partition": partition,
                 "method": plan.method,
                 "event": to_dict(plan.event),
-                "price": price_of(plan.event, book.terms).to_dict() if proven else None,
-                "epsilon": guarantee.epsilon if proven else "inf",
-                "delta": guarantee.delta if proven else 1.0,
-                "proven": proven,
-                "total": total if math.isfinite(total) else "inf",
+                "price": price_of(plan.event, book.terms).to_dict(),
+                "epsilon": plan.epsilon,
+                "delta": plan.delta,
+                "total": total,
                 "version": version(),
                 "time": now(),
                 "nonce": secrets.token_hex(8),  # no two entries are alike, nor are their hashes
@@ -233,24 +225,15 @@ class Ledger:
         for policy in policies(self._store.address, self._policy):
             if refusal := policy.refusal(plan, self.dataset, self.terms):
                 return math.inf, refusal
-        if not is_proven(plan):
-            if self.allow_unproven:
-                return math.inf, None
+        if not plan.guarantee.proven:
             return math.inf, (
-                f"{plan.method} carries no proven guarantee (seeded, published or noiseless) and a "
-                "ledger counts it as epsilon = infinity. Nothing was spent. Fit with "
-                "random_state=None and an estimator of dpsparse itself, or open the ledger with "
-                "allow_unproven=True to have it recorded."
-            )
-        if book.unproven and not self.allow_unproven:
-            return math.inf, (
-                f"{book.unproven} fit(s) without a proven guarantee are on record, so epsilon is "
-                "infinity already and nothing is left. Nothing was spent. Open the ledger with "
-                "allow_unproven=True to hold only the proven fits to the ceiling."
+                f"{plan.method} carries no proven guarantee (seeded, published or noiseless), so its price is "
+                "epsilon = infinity. Nothing was spent. Fit with random_state=None and an estimator of dpsparse "
+                "itself, or without a ledger."
             )
         total = book.spent_epsilon(partition, plan.event)
         if book.allows(partition, plan.event):
-            return (math.inf if book.unproven else total), None
+            return total, None
         asked = price(plan.event, self.terms.delta)
         if asked <= self.terms.epsilon and not book.has_room(partition, plan.event):
             return total, self._no_room_for_delta(plan, asked)
@@ -303,15 +286,14 @@ class Ledger:
             )
 
     def spent(self) -> float:
-        """Epsilon of all fits at the ledger's delta; infinity once an unproven fit is on record.
+        """Epsilon of all fits at the ledger's delta.
 
         This is the number that decides about further fits: it holds when prices are chosen after looking at results
         (docs/proofs/ledger.md).
 
         Of a ledger with a `partition`, what was spent on its rows; otherwise the worst partition.
         """
-        book = self._look()
-        return math.inf if book.unproven else book.spent_epsilon(self.partition)
+        return self._look().spent_epsilon(self.partition)
 
     def remaining(self) -> float:
         """The largest epsilon, at the ledger's delta, that one further fit may have.
@@ -323,8 +305,6 @@ class Ledger:
 
     def _room(self, book: Book, partition: str | None) -> float:
         terms = self.terms
-        if book.unproven and not self.allow_unproven:
-            return 0.0
 
         def largest(make: Callable[[float], Event]) -> float:
             low, high = 0.0, calibrate(make, terms.epsilon, terms.delta)
@@ -344,7 +324,7 @@ class Ledger:
         done = {body["of"] for _, body, _ in bodies if body["kind"] == "commit"}
         return [
             Entry(
-                **{name: body[name] for name in ("time", "method", "partition", "delta", "proven")},
+                **{name: body[name] for name in ("time", "method", "partition", "delta")},
                 seq=seq,
                 epsilon=float(body["epsilon"]),
                 total=float(body["total"]),
@@ -397,7 +377,7 @@ class Ledger:
             if totals:
                 _check_price(int(seq), body, book.terms)
             if totals and body["kind"] == "reserve":
-                total = math.inf if book.unproven else book.spent_epsilon(part_of(body))
+                total = book.spent_epsilon(part_of(body))
             entries.append((int(seq), body, digest, total))
         self._check_end(book, n_entries, head)
         return book, entries
@@ -411,7 +391,7 @@ class Ledger:
         )
 
     def _repr_html_(self) -> str:
-        """What is spent and left, the terms, the last fits. Amber: nearly used up, red: no guarantee."""
+        """What is spent and left, the terms, the last fits. Amber: nearly used up."""
         spent, entries, terms = self.spent(), self.history(), self.terms
         part = "" if self.partition is None else f", part {self.partition}"
         facts: list[tuple[str, Any]] = [
@@ -423,13 +403,12 @@ class Ledger:
         for entry in entries[-10:]:
             text = f"{entry.method}: epsilon {rounded_up(entry.epsilon)}, total {rounded_up(entry.total)}"
             text += "" if entry.committed else "; not completed, counts as spent"
-            text += "" if entry.proven else "; NOT PROVEN"
             facts.append((f"{entry.seq}, {entry.time[:16].replace('T', ' ')}", text))
         headline = (
             f"Budget {self.dataset}{part}: epsilon {rounded_up(spent)} of {terms.epsilon:g} spent"
         )
         nearly_used_up = spent > 0.9 * terms.epsilon
-        return guarantee_html(headline, not math.isinf(spent), facts, caution=nearly_used_up)
+        return guarantee_html(headline, True, facts, caution=nearly_used_up)
 
     # ---- the chain of entries: read, extended and verified, never rewritten ----------------------------
 
@@ -559,7 +538,7 @@ def version() -> str:
 
 def _check_price(seq: int, body: dict[str, Any], terms: Terms) -> None:
     """Compare the price in an entry of this version with what it must be."""
-    if body["kind"] != "reserve" or not body.get("price") or body.get("version") != version():
+    if body["kind"] != "reserve" or body.get("version") != version():
         return
     if not Price.from_dict(body["price"]).covers(price_of(from_dict(body["event"]), terms)):
         raise LedgerError(

@@ -14,14 +14,8 @@ from typing import Any
 
 from dpsparse._checks import DELTAS, EPSILONS, is_real, safe_repr, show_number
 from dpsparse._json import canonical, parsed
-from dpsparse.accounting.events import (
-    Event,
-    Gaussian,
-    NonPrivate,
-    from_dict,
-    leaves,
-)
-from dpsparse.accounting.guarantee import PERSON, ROW, Plan
+from dpsparse.accounting.events import Event, Gaussian, from_dict, leaves
+from dpsparse.accounting.guarantee import PERSON, ROW
 from dpsparse.exceptions import DPSparseError, LedgerError
 from dpsparse.ledger.filter import Price, Spending, Terms, price_of
 
@@ -38,7 +32,6 @@ class Entry:
     partition: str | None
     epsilon: float
     delta: float
-    proven: bool
     total: float
     committed: bool
     event: Event
@@ -54,7 +47,6 @@ class Book:
     head: str
     n_entries: int = 0
     spent: dict[str | None, Spending] = field(default_factory=dict)
-    unproven: int = 0
 
     def read(self, seq: int, body: str, digest: str) -> dict[str, Any]:
         """Check one row against the chain and add it."""
@@ -69,12 +61,9 @@ class Book:
                 part = part_of(entry)
                 if part is not None and self.terms.adjacency != "add-remove":
                     raise ValueError("partitions need add-remove")
-                if entry["proven"]:
-                    event = from_dict(entry["event"])
-                    one = Spending.of(self.terms, event, read_price(entry, event))
-                    self.spent[part] = self.spent.get(part, Spending(self.terms)).plus(one)
-                else:
-                    self.unproven += 1
+                event = from_dict(entry["event"])
+                one = Spending.of(self.terms, event, read_price(entry, event))
+                self.spent[part] = self.spent.get(part, Spending(self.terms)).plus(one)
         except (KeyError, TypeError, ValueError, DPSparseError) as error:
             raise LedgerError(
                 f"Entry {seq} of the ledger is not one that this dpsparse can read; it may be of a "
@@ -87,7 +76,7 @@ class Book:
         return replace(self, spent=dict(self.spent))
 
     def spent_epsilon(self, partition: str | None, extra: Event | None = None) -> float:
-        """Epsilon of the proven entries, and of `extra` after them, as `partition` sees them (None: the worst one)."""
+        """Epsilon of the entries, and of `extra` after them, as `partition` sees them (None: the worst one)."""
         return max(view.filtered() for view in self._views(partition, extra))
 
     def allows(self, partition: str | None, extra: Event | None = None) -> bool:
@@ -147,10 +136,6 @@ def check_name(argument: str, name: Any) -> str:
         f"{argument} must be a name of 1 to 100 plain letters (a to z), digits and - _ . : such as "
         f"{argument}='2024', got {shown}. Names that only look alike would have a budget each."
     )
-
-
-def is_proven(plan: Plan) -> bool:
-    return plan.guarantee.proven and NonPrivate() not in leaves(plan.event)
 
 
 UNITS = {"row": ROW, "person": PERSON}

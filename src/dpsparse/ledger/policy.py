@@ -33,7 +33,7 @@ from dpsparse._checks import show_number
 from dpsparse._json import read_toml
 from dpsparse.accounting.guarantee import Plan
 from dpsparse.exceptions import LedgerError
-from dpsparse.ledger.book import UNITS, check_name, is_proven
+from dpsparse.ledger.book import UNITS, check_name
 from dpsparse.ledger.filter import Terms
 
 
@@ -79,7 +79,7 @@ class Policy:
 
     def refusal(self, plan: Plan, dataset: str, terms: Terms) -> str | None:
         """Why this policy forbids `plan` on the account of `dataset`, or None."""
-        price = plan.epsilon if is_proven(plan) else math.inf
+        price = plan.guarantee.epsilon
         for name, asked in (("epsilon", price), ("delta", plan.delta)):
             limit = self.release.get(name, math.inf)
             if asked > limit:
