@@ -350,6 +350,24 @@ def test_a_report_is_read_only_with_the_noise_of_its_guarantee(adjacency):
                 Report.from_dict(edited)
 
 
+@pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
+@pytest.mark.parametrize("fact", ["epsilon", "n_units", "table", "source", "unit"])
+def test_a_report_may_not_promise_more_than_its_metrics_cost(adjacency, fact):
+    report = dp_evaluate(MODEL, X, Y, epsilon=1.0, metrics=["accuracy", "auc"], adjacency=adjacency)
+    record = json.loads(json.dumps(report.to_dict()))
+    assert Report.from_dict(record).privacy_ == report.privacy_
+    guarantee = record["guarantee"]
+    if fact == "epsilon":  # ten times the noise
+        guarantee["epsilon"] = 0.1
+        for each in guarantee["events"]:
+            each["event"]["scale"] *= 10.0
+    else:
+        forged = {"n_units": 3, "table": "the raw table", "source": "none", "unit": "nobody"}
+        guarantee[fact] = forged[fact]
+    with pytest.raises(ParameterError, match="contradicts itself"):
+        Report.from_dict(record)
+
+
 def test_report_as_text_page_and_json():
     report = dp_evaluate(MODEL, X, Y, epsilon=1.0)
     record = json.loads(json.dumps(report.to_dict()))

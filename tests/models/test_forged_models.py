@@ -249,6 +249,34 @@ def test_a_forged_price_is_refused(tmp_path, name, also_parameters):
     assert "edited" in refused(tmp_path, resigned(multiplied(good, 1.01)))
 
 
+PROMISES = {
+    "assumptions": [],
+    "source": "docs/proofs/none.md",
+    "calibration": "certified",
+    "n_units": 7,  # with delta far below 1/7 there is no caution
+    "table": "the evaluated table",
+}
+
+
+@pytest.mark.parametrize("fact", PROMISES)
+@pytest.mark.parametrize("name", ["gradient", "pipeline", "searched pipeline"])
+def test_a_forged_promise_is_refused(tmp_path, name, fact):
+    """What a guarantee rests on, and how far it reaches, follows from the parameters as its price does."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        good = json.loads(models.dumps(SPECIAL[name]()))
+    for part in ("", "model") if "model" in good else ("",):
+        forged = json.loads(json.dumps(good))
+        inside = forged[part] if part else forged
+        value = ["none"] if part and fact == "assumptions" else PROMISES[fact]
+        inside["guarantee"][fact] = value
+        packed = {"type": "tuple", "items": value} if fact == "assumptions" else value
+        changes = inside["plan"][fact] != packed
+        inside["plan"][fact] = packed
+        if changes:  # some models assume nothing
+            assert "edited" in refused(tmp_path, resigned(forged))
+
+
 def test_a_search_is_checked_by_what_was_searched(tmp_path):
     """Without the settings of the search its price cannot be computed again, so they are part of the file."""
     good = json.loads(models.dumps(search("paid search")))

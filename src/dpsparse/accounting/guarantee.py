@@ -296,6 +296,7 @@ if TYPE_CHECKING:
 else:
     Settings = TypeVar("Settings", covariant=True)
 _LIMIT = 4096.0  # largest sensitivity over noise scale: whole-number sums must fit 63 bits
+_SAME_PRICE = 1e-6  # relative: a calibration on another processor differs by less
 
 
 @dataclass(frozen=True)
@@ -386,6 +387,15 @@ class Plan(Generic[Settings]):
         """The name of the bound that gives this epsilon: the smallest of those that are proven."""
         return best_bound(self.event, self.delta)[1] if self.guarantee.proven else "none"
 
+    def promises_as(self, other: Plan) -> bool:
+        """Whether another plan promises the same on the same ground: what a file claims, against what is computed."""
+        phases = [
+            [(phase.name, ev.to_dict(phase.event)) for phase in plan.phases]
+            for plan in (self, other)
+        ]
+        alike = all(getattr(self, name) == getattr(other, name) for name in PROMISED)
+        return alike and self.method == other.method and _same_numbers(*phases)
+
     def seeded(self) -> Plan[Settings]:
         """The same fit with repeatable noise: whoever knows the seed can subtract it."""
         return replace(self, proven=False, randomness="seeded")
@@ -413,3 +423,15 @@ class Plan(Generic[Settings]):
     def __str__(self) -> str:
         facts = [f"  {name:<22} {show(value)}" for name, value in self._facts()]
         return "\n".join([f"{self.method}: {self.guarantee.headline}", *facts])
+
+
+def _same_numbers(one: Any, other: Any) -> bool:
+    """Whether two records are equal up to the last digits of their numbers."""
+    if isinstance(one, float) and isinstance(other, float):
+        return math.isclose(one, other, rel_tol=_SAME_PRICE)
+    if isinstance(one, dict) and isinstance(other, dict):
+        same_keys = one.keys() == other.keys()
+        return same_keys and all(_same_numbers(one[key], other[key]) for key in one)
+    if isinstance(one, (list, tuple)) and isinstance(other, (list, tuple)):
+        return len(one) == len(other) and all(map(_same_numbers, one, other))
+    return bool(one == other)

@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from dpsparse.accounting.guarantee import PERSON, PROMISED, Guarantee, Phase, Plan
+from dpsparse.accounting.guarantee import PERSON, PROMISED, ROW, Guarantee, Phase, Plan
 from dpsparse.accounting.html import guarantee_html
 from dpsparse.evaluation import classification, regression
 from dpsparse.evaluation.classification import Curve, Threshold
 from dpsparse.evaluation.intervals import Estimate
-from dpsparse.evaluation.plan import Subject, noise_variance
+from dpsparse.evaluation.plan import Subject, make_plan, noise_variance
 from dpsparse.evaluation.released import Released
 from dpsparse.evaluation.tables import Table
 from dpsparse.exceptions import ParameterError
@@ -143,6 +143,11 @@ class Report:
             raise ParameterError("This is not a report of dp_evaluate: its format is unknown.")
         released, subject = record["released"], Subject(**record["subject"])
         plan = _plan(Guarantee.from_dict(record["guarantee"]))
+        if plan.proven and not plan.promises_as(_priced_again(plan, subject, record["metrics"])):
+            raise ParameterError(
+                "This report contradicts itself: its guarantee does not follow from its metrics. It was edited; do not "
+                "trust it."
+            )
         for name in released["numbers"]:
             told, paid = (
                 released["noise_variance"][name],
@@ -198,4 +203,18 @@ def _plan(g: Guarantee) -> Plan:
         phases=tuple(Phase(name, event) for name, event in g.events),
         proven=g.proven,
         **{name: getattr(g, name) for name in PROMISED},
+    )
+
+
+def _priced_again(plan: Plan, subject: Subject, metrics: Any) -> Plan:
+    """What these metrics cost under the terms of a plan; what the model was assumed to be only its evaluation knew."""
+    known = len(plan.assumptions) - (plan.adjacency == "replace-one")
+    return make_plan(
+        subject,
+        subject.check(metrics),
+        epsilon=plan.epsilon,
+        delta=plan.delta,
+        adjacency=plan.adjacency,
+        unit=PERSON if plan.unit == PERSON else ROW,
+        assumptions=plan.assumptions[: max(known, 0)],
     )

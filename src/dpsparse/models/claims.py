@@ -8,22 +8,21 @@ model, which nobody can tell from a fitted one.
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
 
 import dpsparse
 from dpsparse.accounting import Plan
-from dpsparse.accounting.events import to_dict
-from dpsparse.accounting.guarantee import PERSON, ROW
+from dpsparse.accounting.guarantee import PERSON, PREPARED, ROW
 from dpsparse.domain import Domain
 from dpsparse.exceptions import DPSparseError, ModelFileError
 from dpsparse.methods.base import BaseDPClassifier, BaseDPLinearModel, output_count
 from dpsparse.models.values import check, is_int
 from dpsparse.preprocessing import DPPipeline
 
-SAME_PRICE = 1e-6  # relative: a calibration on another processor differs by less
+# What the plan of a model inside a pipeline says as the plan that paid for it does.
+_SAID_INSIDE = ("delta", "adjacency", "assumptions", "calibration", "randomness", "unit", "n_units")
 
 
 def check_fitted(model: BaseDPLinearModel, shape: tuple[int, int], *, flat: bool) -> None:
@@ -81,20 +80,32 @@ def check_claims(file: str, model: BaseDPLinearModel | DPPipeline) -> None:
 
 
 def check_prices(file: str, model: BaseDPLinearModel | DPPipeline, version: Any) -> None:
-    """Refuse a plan that is not the one which the parameters in the file have."""
+    """Refuse a plan that is not the one which the parameters in the file have: its noise, and what it promises on which
+    ground. A file may leave out no assumption and no caution."""
     if not model.plan_.proven:
         return
     try:
         priced = _priced_again(model)
     except DPSparseError:
         raise _edited(file) from None
-    if not same_prices(priced, model.plan_):
+    if not (model.plan_.promises_as(priced) and _follows_inside(model, priced)):
         if isinstance(version, str) and version != dpsparse.__version__:
             raise ModelFileError(
                 f"{file} was written by dpsparse {version}, and its prices are not those of this version "
                 f"({dpsparse.__version__}): read it with the other one, or fit anew. If that is not so, it was edited."
             )
         raise _edited(file)
+
+
+def _follows_inside(model: BaseDPLinearModel | DPPipeline, priced: Plan) -> bool:
+    """Whether the model in a pipeline promises what its part of the whole plan does, of the prepared table."""
+    if not isinstance(model, DPPipeline):
+        return True
+    inner, fit = model.model_.plan_, priced
+    if isinstance(priced.settings, Plan):  # else a search paid for it
+        fit = priced.settings
+    alike = all(getattr(inner, name) == getattr(fit, name) for name in _SAID_INSIDE)
+    return alike and inner.table == PREPARED and priced.source.endswith(inner.source)
 
 
 def _priced_again(model: BaseDPLinearModel | DPPipeline) -> Plan:
@@ -108,24 +119,6 @@ def _priced_again(model: BaseDPLinearModel | DPPipeline) -> Plan:
     search = DPSearchCV(**searched, epsilon=model.epsilon, delta=model.delta)
     search._check()
     return search._priced(model.n_features_in_, labels)
-
-
-def same_prices(one: Plan, other: Plan) -> bool:
-    """Whether two plans have the same phases, up to rounding."""
-    first, second = (
-        [(phase.name, to_dict(phase.event)) for phase in plan.phases] for plan in (one, other)
-    )
-    return one.method == other.method and _same(first, second)
-
-
-def _same(one: Any, other: Any) -> bool:
-    if isinstance(one, float) and isinstance(other, float):
-        return math.isclose(one, other, rel_tol=SAME_PRICE)
-    if isinstance(one, dict) and isinstance(other, dict):
-        return one.keys() == other.keys() and all(_same(one[key], other[key]) for key in one)
-    if isinstance(one, (list, tuple)) and isinstance(other, (list, tuple)):
-        return len(one) == len(other) and all(map(_same, one, other))
-    return bool(one == other)
 
 
 def _edited(file: str) -> ModelFileError:
