@@ -26,7 +26,7 @@ WIDE: dict[str, Any] = {"classes": (0, 1), "feature_bound": 3.0, "n_samples": 12
 CASES: dict[str, list[tuple[dict[str, Any], dict[str, Any]]]] = {
     "DPADMMClassifier": [
         (BINARY, {"n_iter": 3, "n_nonzero": 3}),
-        (TRIPLE, {"n_iter": 2, "penalty": "l1/2", "n_nonzero": 2}),
+        (TRIPLE, {"n_iter": 2, "ridge": 30.0, "n_nonzero": 2}),
         ({**WIDE, "n_samples": 4000}, {"n_iter": 2, "n_nonzero": 2}),  # released scales
     ],
     "DPGradientClassifier": [
@@ -65,7 +65,7 @@ CASES: dict[str, list[tuple[dict[str, Any], dict[str, Any]]]] = {
     ],
     "DPLassoRegressor": [
         (NUMBER, {"n_iter": 5}),
-        (NUMBER, {"n_iter": 4, "loss": "huber"}),
+        (NUMBER, {"n_iter": 4, "radius": 2.0}),
         ({**NUMBER, "n_samples": 4000}, {"n_iter": 4}),  # released centre, scales and cutoff
         (NUMBER, {}),  # too few rows: the mean
     ],

@@ -16,9 +16,21 @@ from dpsparse.methods.frank_wolfe import History, RowArrays, Run
 SLOPE_UNITS = 2.0**28
 
 
+def arrays_of(data):
+    """Clipped rows as the solver reads them."""
+    X = data.X
+    return RowArrays(X.indptr, X.indices, X.data, data.y, X.shape[1])
+
+
+def matrix_of(rows):
+    """What the solver reads, as a SciPy matrix."""
+    shape = (len(rows.indptr) - 1, rows.n_features)
+    return sp.csr_array((rows.values.astype(np.float64), rows.indices, rows.indptr), shape=shape)
+
+
 def fast_frank_wolfe(data, problem, rng, progress=None):
     """The solver itself on clipped data, or on arrays."""
-    run = Run(data if isinstance(data, RowArrays) else RowArrays.of(data), problem)
+    run = Run(data if isinstance(data, RowArrays) else arrays_of(data), problem)
     run.draw(rng, problem.n_iter, progress)
     return run.history()
 
@@ -102,7 +114,7 @@ class PlainRun:
 
 
 def slopes_of(problem, margin, y):
-    if problem.loss.scalar_slope:
+    if problem.loss.name != "softmax":
         return problem.loss.slope(margin[:, 0], y)[:, None]
     return problem.loss.slope(margin, y)
 

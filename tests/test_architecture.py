@@ -107,7 +107,7 @@ def test_generators_are_made_in_one_place():
 
 # Files of methods that are algorithms, not prices or the scikit-learn face.
 SOLVERS = {
-    "look.py", "solve.py", "student.py", "screening.py", "problem.py", "scores.py",
+    "look.py", "solve.py", "student.py", "screening.py", "problem.py",
 }  # fmt: skip
 # Of Frank-Wolfe: noise and rows meet there.
 KERNELS = {"kernel.py", "run.py"}

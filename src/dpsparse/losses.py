@@ -38,9 +38,6 @@ class Loss(ABC):
 
     name: ClassVar[str]
     labels: ClassVar[Labels]  # what it is a loss of
-    scalar_slope: ClassVar[bool] = (
-        True  # a row has one margin and one slope, not one for every class
-    )
     objective: ClassVar[str | None] = None  # the kind of `ObjectivePerturbation` that is proven
     smoothness: ClassVar[float]  # bound on the second derivative (softmax: its largest eigenvalue)
 
@@ -62,7 +59,7 @@ class Loss(ABC):
         return 0.0
 
     def bend(self, slope: np.ndarray) -> np.ndarray:
-        """The second derivative where the slope is `slope`: one number of scalar slopes only."""
+        """The second derivative where the slope is `slope`; of several outputs it is no number."""
         raise NotImplementedError
 
 
@@ -107,7 +104,6 @@ class Softmax(Loss):
 
     name = "softmax"
     labels = "classes"
-    scalar_slope = False
     smoothness = 0.5
 
     def __post_init__(self) -> None:
@@ -205,11 +201,6 @@ def get_loss(name: str) -> Loss:
     if name not in LOSSES:
         raise ParameterError(f"loss must be one of {', '.join(LOSSES)}, got {safe_repr(name)}.")
     return LOSSES[name]
-
-
-def losses_of(labels: Labels) -> tuple[str, ...]:
-    """Names of the losses of one number or class at a time."""
-    return tuple(n for n, loss in LOSSES.items() if loss.labels == labels and loss.scalar_slope)
 
 
 def _start(offset: Offset) -> float:

@@ -13,8 +13,10 @@ from dpsparse import DPADMMClassifier
 from dpsparse.accounting import NonPrivate, Phase, Plan, Repeated, RoundedGaussian
 from dpsparse.domain import Domain
 from dpsparse.losses import Logistic
-from dpsparse.methods.support_first.solve import Admm, Run, shrink
+from dpsparse.methods.support_first import defaults
+from dpsparse.methods.support_first.solve import Run
 from dpsparse.noise import STEPS
+from dpsparse.published.wang_zhang_2020_admm import shrink
 from dpsparse.random import make_generator
 from dpsparse.release import Releases
 from dpsparse.rows import RidgeRows, Rows
@@ -33,23 +35,27 @@ def test_proximal_maps_minimise_their_objective(penalty, power, threshold):
         assert cost(z) <= brute + 1e-9
 
 
-def run(X, y, phases, admm, seed=0, **changes):
+def set_threshold(monkeypatch, threshold):
+    """Of the proximal step, whatever the noise."""
+    monkeypatch.setattr(defaults, "ADMM_THRESHOLD_IN_NOISE", 0.0)
+    monkeypatch.setattr(defaults, "MIN_ADMM_THRESHOLD", threshold)
+
+
+def run(X, y, phases, n_iter, seed=0, **changes):
     """Rounds of ADMM on rows as they are, and the columns they are on."""
     X = np.asarray(X, float)
     domain = Domain(feature_bound=1.0, classes=[0, 1], n_samples=len(X))
     model = DPADMMClassifier(domain, n_nonzero=X.shape[1])
-    settings = replace(model.plan(X.shape[1]).settings, admm=admm, **changes)
+    settings = replace(model.plan(X.shape[1]).settings, n_iter=n_iter, **changes)
     plan = Plan("test", (Phase("fit", phases),), math.inf, 1e-6, "add-remove", proven=False)
     rows = Rows.clip(sp.csr_array(X), np.asarray(y), domain, labels=np.array([0, 1]))
     return Run(rows, settings, Releases(plan, make_generator(seed))), rows
 
 
-def alternate(X, y, phases, admm, constant=1.0, **changes):
-    fit, rows = run(X, y, phases, admm, **changes)
+def alternate(X, y, phases, n_iter, **changes):
+    fit, rows = run(X, y, phases, n_iter, **changes)
     settings = fit.settings
-    return fit.alternate(
-        rows.ridge(None, constant=constant, row_clip=settings.row_clip, longest=100.0)
-    )
+    return fit.alternate(rows.ridge(None, constant=1.0, row_clip=settings.row_clip, longest=100.0))
 
 
 def test_every_round_adds_fresh_noise_of_the_planned_scale(monkeypatch):
@@ -64,9 +70,9 @@ def test_every_round_adds_fresh_noise_of_the_planned_scale(monkeypatch):
     monkeypatch.setattr(RidgeRows, "problem", spy)
     moved = 100.0 + 2e-9  # row_clip/ridge, and the tolerance on both tables
     paid = RoundedGaussian(0.7, moved + 0.7 * math.sqrt(3001) / STEPS, 3001)
-    rounds = Admm("l1", 4, 1e-30)
+    set_threshold(monkeypatch, 1e-30)
     facts = {"row_clip": 100.0, "ridge": 1.0, "tol": 1e-9, "seed": 1}
-    alternate(np.zeros((4, 3000)), [0, 1, 0, 1], Repeated(paid, 4), rounds, **facts)
+    alternate(np.zeros((4, 3000)), [0, 1, 0, 1], Repeated(paid, 4), 4, **facts)
     # With no threshold z = x + u and u returns to 0: centre_t = centre_{t-1} + noise_t.
     steps = np.diff(np.array(seen), axis=0)[:, :-1]
     assert len(seen) == 4
@@ -77,22 +83,22 @@ def test_every_round_adds_fresh_noise_of_the_planned_scale(monkeypatch):
     assert abs(np.corrcoef(steps[0], steps[1])[0, 1]) < 0.1  # fresh every round
 
 
-def test_converges_to_the_lasso_without_noise():
+def test_converges_to_the_lasso_without_noise(monkeypatch):
     rng = np.random.default_rng(0)
     X = rng.uniform(-1, 1, (200, 5))
     y = (X @ rng.standard_normal(5) > 0).astype(int)
     strength, coupling = 3.0, 20.0
-    rounds = Admm("l1", 300, strength / coupling)
+    set_threshold(monkeypatch, strength / coupling)
     facts = {"row_clip": 100.0, "ridge": coupling, "tol": 1e-9}
-    z = alternate(X, y, NonPrivate(), rounds, **facts)
+    z = alternate(X, y, NonPrivate(), 300, **facts)
     gradient = X.T @ Logistic().slope(X @ z[:-1] + z[-1], y)
     active = z[:-1] != 0
     assert np.allclose(gradient[active], -strength * np.sign(z[:-1][active]), atol=1e-4)
     assert np.all(np.abs(gradient[~active]) <= strength + 1e-4)
 
 
-def test_intercept_is_not_shrunk():
-    rounds = Admm("l1", 20, 5.0)
-    z = alternate(np.ones((50, 1)), np.ones(50, int), NonPrivate(), rounds, ridge=5.0)
+def test_intercept_is_not_shrunk(monkeypatch):
+    set_threshold(monkeypatch, 5.0)
+    z = alternate(np.ones((50, 1)), np.ones(50, int), NonPrivate(), 20, ridge=5.0)
     assert z[0] == 0.0
     assert z[1] > 1.0

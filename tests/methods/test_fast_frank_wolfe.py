@@ -24,14 +24,15 @@ from dpsparse.methods.frank_wolfe import (
     Run,
     choose_resolution,
     kernel,
-    scores,
 )
-from dpsparse.methods.frank_wolfe.scores import lay_out
+from dpsparse.methods.frank_wolfe import run as run_file
+from dpsparse.methods.frank_wolfe.run import lay_out
 from dpsparse.random import make_generator
 from dpsparse.rows import loss_kernels
 from hot_cold import draw_into
 from parts import clip_table
 from plain_frank_wolfe import (
+    arrays_of,
     fast_frank_wolfe,
     frank_wolfe,
     replay,
@@ -77,7 +78,7 @@ def make_case(name, n=N_ROWS, p=25, seed=0, bound=2.0, **changes):
 
 
 def make_run(data, problem):
-    return Run(RowArrays.of(data), problem)
+    return Run(arrays_of(data), problem)
 
 
 def use_boxes(run, tau):
@@ -757,7 +758,7 @@ def test_steps_that_must_be_exact_are_not_tried_in_vain():
 def test_layout_is_the_transpose_in_any_number_of_groups(
     monkeypatch, groups, width, kind, fit_intercept
 ):
-    monkeypatch.setattr(scores, "_GROUPS", groups)
+    monkeypatch.setattr(run_file, "_GROUPS", groups)
     rng, n = np.random.default_rng(3), 60
     X = sp.random_array((n, width), density=min(0.02, 60 / width), rng=rng, format="csr")
     X.sort_indices()

@@ -35,7 +35,7 @@ def test_one_row_does_not_move_half_of_the_picks(together, monkeypatch):
         count = 0
         for run in range(RUNS):
             model = DPLassoRegressor(
-                domain, loss="squared", radius=1.0, n_iter=500, fit_intercept=False,
+                domain, radius=1.0, n_iter=500, fit_intercept=False,
                 random_state=RUNS * number + run,
             ).fit(X, y)  # fmt: skip
             size = np.abs(model.coef_)

@@ -21,14 +21,14 @@ from dpsparse.exceptions import ParameterError
 from dpsparse.losses import Logistic
 from dpsparse.methods.frank_wolfe import Problem, RowArrays
 from dpsparse.methods.frank_wolfe.plan import choose_reach
-from dpsparse.methods.frank_wolfe.scores import lay_out
+from dpsparse.methods.frank_wolfe.run import lay_out
 from dpsparse.methods.frank_wolfe.solve import make_problem, release_scales
 from dpsparse.random import make_generator
 from dpsparse.release import Releases
 from dpsparse.rows import Rows
 from dpsparse.rows.cells import CellsAt
 from dpsparse.rows.loss_kernels import whole_slope
-from plain_frank_wolfe import score_cells, with_intercept
+from plain_frank_wolfe import matrix_of, score_cells, with_intercept
 
 pytestmark = pytest.mark.filterwarnings("ignore::dpsparse.exceptions.NotPrivateWarning")
 
@@ -52,7 +52,7 @@ def test_no_entry_is_above_a_released_bound(bound):
         kernel_has, *_ = lay_out(arrays, problem)
         shares = np.abs(kernel_has.entries.astype(np.uint32).view(np.float32))
         assert shares.max() == 1.0
-        table = BoundedData(arrays.matrix(), arrays.targets, FREE)
+        table = BoundedData(matrix_of(arrays), arrays.targets, FREE)
         assert np.abs(with_intercept(table, problem).data).max() == 1.0
     declared = Domain(classes=[0, 1], row_norm=2.0, bounds=[(0, 1), (0, 1)])
     released = Rows.clip(X, np.zeros(len(X)), declared).bounded(bound).domain
@@ -164,7 +164,6 @@ def test_scales_are_public_rules():
 
     assert way(2000, 20) == "table"
     assert way(2000, 20, radius=1.0) == "declared"
-    assert way(2000, 20, loss="squared") == "declared"
     assert way(2000, 5000) == "entries"
     assert way(100, 20) == "mean"
     assert way(100, 20, n_iter=20) == "declared"

@@ -49,7 +49,7 @@ def models(**kwargs):
         DPTransferRegressor(NUMBERS, n_nonzero=4, **kwargs),
         DPTransferRegressor(NUMBERS, n_nonzero=4, public_X=PUBLIC, **kwargs),
         DPADMMClassifier(CLASSES, n_nonzero=4, **kwargs),
-        DPADMMClassifier(CLASSES, penalty="l1/2", n_nonzero=4, **kwargs),
+        DPADMMClassifier(CLASSES, n_iter=2, n_nonzero=4, **kwargs),
     ]
 
 
@@ -205,7 +205,7 @@ def test_bad_parameters_of_the_others_are_refused():
     for wrong in ({"public_X": "uniform"}, {"public_X": 3}, {"public_X": np.ones((3, 4))}):
         with pytest.raises(ParameterError, match="public"):
             DPTransferClassifier(CLASSES, **wrong).plan(10)
-    for wrong in ({"penalty": "l2"}, {"coupling": 0.0}, {"threshold": -1.0}):
+    for wrong in ({"n_iter": 0}, {"ridge": 0.0}):
         with pytest.raises(ParameterError, match=next(iter(wrong))):
             DPADMMClassifier(CLASSES, **wrong).plan(10)
 

@@ -181,7 +181,7 @@ def test_targets_and_picks(seen, kind, adjacency):
 def test_admm(seen, classes, adjacency):
     domain = Domain(feature_bound=1.0, row_norm=1.0, classes=classes, n_samples=400)
     model = DPADMMClassifier(
-        domain, n_iter=6, coupling=0.1, n_nonzero=9, adjacency=adjacency, epsilon=0.5
+        domain, n_iter=6, ridge=40.0, n_nonzero=9, adjacency=adjacency, epsilon=0.5
     )
     fit = phase(model.plan(9), "fit")
     counts, event = leaves(fit), only(fit, RoundedGaussian)
@@ -249,7 +249,7 @@ def test_no_plan_assumes_ideal_arithmetic(index):
     [
         (DPTwoStageClassifier(CLASSES, ridge=1e-9), "ridge"),
         (DPTransferClassifier(CLASSES, ridge=1e-9), "ridge"),
-        (DPADMMClassifier(CLASSES, coupling=1e-12), "ridge"),
+        (DPADMMClassifier(CLASSES, ridge=1e-9), "ridge"),
         (DPTwoStageClassifier(CLASSES, ridge=math.inf), "ridge"),
         (DPADMMClassifier(CLASSES, epsilon=1e-8, delta=1e-12, n_nonzero=5), "epsilon"),
         (DPADMMClassifier(replace(CLASSES, n_samples=2**25 + 1)), "n_samples"),
@@ -311,12 +311,12 @@ def test_pipelines_and_searches_refuse_them_too(prepared, search, monkeypatch):
     """Both carry out fits of their own, and forgot to ask."""
     monkeypatch.setattr("dpsparse.methods.support_first.estimator.LARGEST_TABLE", 50)
     many = replace(CLASSES, n_samples=10**4)  # declared, so that scales are worth their price
-    model, name = DPADMMClassifier(many), "coupling"
+    model, name = DPADMMClassifier(many), "ridge"
     if prepared:
         steps = [("scale", DPStandardizer()), ("model", model)]
-        model, name = DPPipeline(steps, epsilon=1.0), "model__coupling"
+        model, name = DPPipeline(steps, epsilon=1.0), "model__ridge"
     if search:
-        model = DPSearchCV(model, {name: [0.5, 1.0]}, epsilon=1.0)
+        model = DPSearchCV(model, {name: [5e3, 1e4]}, epsilon=1.0)
     ledger = Ledger(":memory:", epsilon=3.0, delta=1e-5)
     model.set_params(ledger=ledger)
     X = np.linspace(-1.0, 1.0, 51 * 4).reshape(51, 4)

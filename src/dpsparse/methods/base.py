@@ -22,7 +22,7 @@ from dpsparse._cells import read_labels, read_numbers
 from dpsparse._checks import check_choice as check_choice
 from dpsparse._checks import check_count as check_count
 from dpsparse._checks import check_positive as check_positive
-from dpsparse._checks import check_terms, check_width, is_number, is_whole, safe_repr
+from dpsparse._checks import check_terms, check_width, is_whole, safe_repr
 from dpsparse.accounting.budget import Budget
 from dpsparse.accounting.guarantee import PERSON, Guarantee, Phase, Plan
 from dpsparse.domain import OBSERVED, Domain
@@ -41,7 +41,7 @@ from dpsparse.methods.schema import (
     is_dask,
     refuse_spark,
     refuse_weights,
-    warn_if_target_is_a_column,
+    warn_if_left_in_rows,
 )
 from dpsparse.methods.solution import Settings
 from dpsparse.private_run import private_run
@@ -201,8 +201,10 @@ class BaseDPLinearModel(FittedLinearModel):
         """Refuse bad hyper-parameters; families extend this for their own."""
         name = type(self).__name__
         if not isinstance(self.domain, Domain):
+            fact = "classes=[0, 1]" if isinstance(self, ClassifierMixin) else "target_range=(0, 10)"
             raise ParameterError(
-                _what_was_meant(name, self.domain, isinstance(self, ClassifierMixin))
+                f"domain is required, and comes first: {name}(Domain({fact}), epsilon=1.0) states the public bounds "
+                "of the data."
             )
         check_terms(self.epsilon, self.delta, self.adjacency, self.ledger)
         is_seeded(self.random_state)  # refuses what cannot be a seed
@@ -385,7 +387,7 @@ class BaseDPLinearModel(FittedLinearModel):
         """A checked table in memory, its targets as codes or numbers, the labels, and the declared bounds of columns.
         `owner` is what is fitted (this model, or a search for it) and keeps the names of columns."""
         refuse_malformed(X)
-        warn_if_target_is_a_column(y, column_names(X))
+        warn_if_left_in_rows(column_names(X), y)
         y, labels = self._read_targets(y)
         X = checked_data(owner, X, ensure_all_finite=False)
         check_lengths(X, y)
@@ -638,21 +640,3 @@ class BaseDPRegressor(RegressorMixin, BaseDPLinearModel):
 def output_count(labels: np.ndarray | None) -> int:
     """One weight vector for regression and two classes, else one per class."""
     return 1 if labels is None or len(labels) <= 2 else len(labels)
-
-
-def _what_was_meant(name: str, domain: Any, classifies: bool) -> str:
-    """The first argument is the domain; many other things are tried in its place."""
-    fact = "classes=[0, 1]" if classifies else "target_range=(0, 10)"
-    if is_number(domain):
-        return f"domain comes first; you probably mean {name}(Domain({fact}), epsilon={domain!r})."
-    if isinstance(domain, (list, tuple, np.ndarray)) and classifies:
-        return f"domain comes first; you probably mean {name}(Domain(classes=[...]), epsilon=1.0)."
-    if isinstance(domain, dict):
-        return f"domain is a record, not a dict; you probably mean {name}(Domain(**facts), epsilon=1.0)."
-    if hasattr(domain, "reserve"):
-        return f"domain comes first; you probably mean {name}(Domain({fact}), ledger=ledger)."
-    if isinstance(domain, str):
-        return f"domain comes first; you probably mean {name}(Domain.load(path)) or {name}(Domain({fact}))."
-    return (
-        f"domain is required: {name}(domain=Domain({fact})) states the public bounds of the data."
-    )

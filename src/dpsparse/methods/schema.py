@@ -24,13 +24,8 @@ from dpsparse._cells import column_cells, label_codes, natural_type, refuse_comp
 from dpsparse._checks import decoded, without_leaking_errors
 from dpsparse.exceptions import NotNumericError, ParameterError, SchemaError
 
-_SHOWN_NAMES = 5
 _UNREADABLE = (
     "X must be a numeric table (array, CSR or CSC matrix, data frame) with one row per sample."
-)
-_ENCODE = (
-    "prepare text, dates and missing values: DPPipeline([('table', DPTablePreparer(rest='auto')), ('model', model)]), "
-    "or encode them with a public vocabulary (sklearn's FeatureHasher) and fill missing cells with a public constant"
 )
 
 
@@ -166,7 +161,9 @@ def _not_numeric(X: Any) -> Exception | None:
     if _converts(X):
         return None
     return NotNumericError(
-        f"X must be numeric (an argument must be a numeric string or a number); {_ENCODE}."
+        "X must be numeric (an argument must be a numeric string or a number); prepare text, dates and missing values: "
+        "DPPipeline([('table', DPTablePreparer(rest='auto')), ('model', model)]), or encode them with a public "
+        "vocabulary (sklearn's FeatureHasher) and fill missing cells with a public constant."
     )
 
 
@@ -207,26 +204,19 @@ def _shape(values: Any) -> tuple[int, ...]:
     return tuple(shape)
 
 
-def warn_if_target_is_a_column(y: Any, names: Any) -> None:
-    """A target left among the columns makes a model that knows the answer; by names alone, never by cells."""
-    name = getattr(y, "name", None)
-    if isinstance(name, str) and names is not None and name in set(names):
-        warnings.warn(
-            "X has a column of the name that y has: if it is the target, the model will see it. Drop it from X.",
-            UserWarning,
-            stacklevel=3,
-        )
-
-
-def warn_if_persons_are_a_column(groups: Any, names: Any) -> None:
-    """Identifiers left among the columns are learnt as a feature; by names alone, never by cells."""
-    name = getattr(groups, "name", None)
-    if isinstance(name, str) and names is not None and name in set(names):
-        warnings.warn(
-            "X has a column of the name that groups has: as a feature, an identifier only adds noise. Drop it from X.",
-            UserWarning,
-            stacklevel=3,
-        )
+def warn_if_left_in_rows(names: Any, y: Any, groups: Any = None) -> None:
+    """A target left among the columns makes a model that knows the answer, and an identifier is learnt as a feature; by
+    names alone, never by cells."""
+    remedies = {
+        "y": "if it is the target, the model will see it",
+        "groups": "as a feature, an identifier only adds noise",
+    }
+    for argument, given in (("y", y), ("groups", groups)):
+        name = getattr(given, "name", None)
+        if isinstance(name, str) and names is not None and name in set(names):
+            why = remedies[argument]
+            text = f"X has a column of the name that {argument} has: {why}. Drop it from X."
+            warnings.warn(text, UserWarning, stacklevel=3)
 
 
 def column_names(X: Any) -> list[str] | None:
@@ -252,7 +242,7 @@ def _other_names(seen: list[str], names: list[str]) -> str:
 
 
 def _listed(names: list[str], n_all: int | None = None) -> list[str]:
-    shown = [f"- {name}" for name in names[:_SHOWN_NAMES]]
+    shown = [f"- {name}" for name in names[:5]]
     return shown if len(shown) == (len(names) if n_all is None else n_all) else [*shown, "- ..."]
 
 

@@ -39,8 +39,7 @@ from dpsparse.methods.base import BaseDPLinearModel
 from dpsparse.methods.schema import (
     check_lengths,
     refuse_weights,
-    warn_if_persons_are_a_column,
-    warn_if_target_is_a_column,
+    warn_if_left_in_rows,
 )
 from dpsparse.methods.solution import Settings
 from dpsparse.preprocessing._step import (
@@ -351,8 +350,7 @@ class DPPipeline(_BaseComposition):  # type: ignore[misc]
         header = cells.header
         step._note(header)
         names = header.names if header.named else None
-        warn_if_target_is_a_column(y, names)
-        warn_if_persons_are_a_column(groups, names)
+        warn_if_left_in_rows(names, y, groups)
         blank, y, labels = self._check_targets(cells, y, groups)
         return RawTable(RawRows.of(cells, y, groups), blank, header, labels)
 

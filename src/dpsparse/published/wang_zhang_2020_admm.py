@@ -12,6 +12,7 @@ not reproduce its sparsity either and copied its curve.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -21,7 +22,6 @@ import numpy as np
 from dpsparse._checks import check_choice, check_count, check_positive
 from dpsparse.losses import Logistic, Loss
 from dpsparse.methods.base import BaseDPClassifier
-from dpsparse.methods.support_first.solve import shrink
 from dpsparse.nonzeros import top_k
 from dpsparse.published._base import PublishedModel, tilted_minimum
 
@@ -50,6 +50,18 @@ def admm(
         z = shrink(w - v / c, strength / c, penalty)
         v = v + c * (z - w)
     return z
+
+
+def shrink(v: np.ndarray, threshold: float, penalty: str) -> np.ndarray:
+    """argmin_z (z - v)^2/2 + t |z| (L1) or + t |z|^(1/2) (L_{1/2}), coordinate by coordinate."""
+    if penalty == "l1":
+        return np.asarray(np.sign(v) * np.maximum(np.abs(v) - threshold, 0.0))
+    # Xu et al. (2012): zero up to 1.5 t^(2/3), above it the largest root of z - v + t/(2 sqrt z) = 0
+    cut = 1.5 * threshold ** (2.0 / 3.0)
+    size = np.maximum(np.abs(v), cut)
+    angle = np.arccos(threshold / 4.0 * (size / 3.0) ** -1.5)
+    root = 2.0 / 3.0 * size * (1.0 + np.cos(2.0 / 3.0 * (math.pi - angle)))
+    return np.asarray(np.where(np.abs(v) > cut, np.sign(v) * root, 0.0))
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
 
 from dpsparse._checks import safe_repr
 from dpsparse.accounting import Budget, Plan
 from dpsparse.exceptions import ParameterError
-from dpsparse.losses import losses_of
 from dpsparse.methods.base import (
     BaseDPClassifier,
     BaseDPLinearModel,
     BaseDPRegressor,
-    check_choice,
     check_count,
     check_positive,
 )
@@ -61,10 +58,6 @@ class _FrankWolfe(BaseDPLinearModel):
     def _why_one_row(self) -> str:
         return MANY_ROWS if self._domain.rows_per_unit is None else ""
 
-    def _chosen(self) -> dict[str, Any]:
-        """What a user chose beside ball, steps and number of weights."""
-        return {}
-
     def _make_plan(self, n_features: int, labels: np.ndarray | None) -> Plan[Settings]:
         if self.radius is None and self.n_iter is None:
             mean = plan_mean_if_few_rows(self, fewest_effective_rows(n_features))
@@ -77,7 +70,7 @@ class _FrankWolfe(BaseDPLinearModel):
             n_iter=self.n_iter,
             fit_intercept=self.fit_intercept,
             n_nonzero=check_n_nonzero(self.n_nonzero),
-            **self._chosen(),
+            level=getattr(self, "level", None),
         )
         budget = Budget(self.epsilon, self.delta)
         price(settings, facts, budget)
@@ -116,9 +109,6 @@ class _ScreenedLasso(_FrankWolfe):
         check_positive("level", self.level)
         if not self.level < 1:
             raise ParameterError(f"level must be below 1, got {safe_repr(self.level)}.")
-
-    def _chosen(self) -> dict[str, Any]:
-        return {"level": self.level}
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -180,7 +170,7 @@ class DPLassoClassifier(_FrankWolfe, BaseDPClassifier):
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class DPLassoRegressor(_FrankWolfe, BaseDPRegressor):
-    """L1-constrained squared or Huber regression by private Frank-Wolfe.
+    """L1-constrained regression by private Frank-Wolfe.
 
     **When to use.** If the weights must lie in an L1 ball, or with tens of millions of columns. It needs more rows than
     `DPGradientRegressor`.
@@ -192,20 +182,21 @@ class DPLassoRegressor(_FrankWolfe, BaseDPRegressor):
     epsilon, delta, adjacency, ledger, random_state, verbose : as in `DPSparseClassifier`
         Price, neighbours, account and noise of the fit.
     radius : float or None, default=None
-        Bound on the L1 norm of the weights, intercept included; costs nothing. None: see `loss`; else ``target_bound /
-        feature_bound``. With too few effective rows for ten selections only the mean of the targets is released.
+        Bound on the L1 norm of the weights, intercept included; costs nothing. None: the ball grows with the steps
+        where scales are released (see Notes); else ``target_bound / feature_bound``. With too few effective rows for
+        ten selections only the mean of the targets is released.
     n_iter : as in `DPLassoClassifier`
         Number of private selections.
     fit_intercept : bool, default=True
         Whether a constant column lies inside the ball; costs nothing.
     n_nonzero : as in `DPLassoClassifier`
         Number of weights to keep.
-    loss : {"auto", "squared", "huber"}, default="auto"
-        The squared loss has slopes up to ``feature_bound * radius + target_bound`` and needs that much noise; Huber has
-        slopes up to `cutoff`. "auto" is Huber with a released cutoff, on privately centred and scaled columns, where
-        `radius` is None and `n_samples` is declared and large enough; else squared.
-    cutoff : float or None, default=None
-        Residual, in units of the target, beyond which Huber's loss is linear. None: ``target_bound / 10``.
+
+    Notes
+    -----
+    The loss is Huber's with a released cutoff, on privately centred and scaled columns, where `radius` is None and
+    `n_samples` is declared and large enough. Else it is the squared loss, which has slopes up to ``feature_bound *
+    radius + target_bound`` and needs that much noise.
 
     Examples
     --------
@@ -217,18 +208,6 @@ class DPLassoRegressor(_FrankWolfe, BaseDPRegressor):
     >>> model.fit(X, X[:, 0]).coef_.shape
     (20,)
     """
-
-    loss: str = "auto"
-    cutoff: float | None = None
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        check_choice("loss", self.loss, ("auto", *losses_of("numbers")))
-        if self.cutoff is not None:
-            check_positive("cutoff", self.cutoff)
-
-    def _chosen(self) -> dict[str, Any]:
-        return {"loss": self.loss, "cutoff": self.cutoff}
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

@@ -15,7 +15,7 @@ There are two ways to make a step, and a pick has the same law in both:
             the margin its slope was taken at. A draw in doubt reads column j and computes G_j.
     EXACT   all slopes and all scores are computed at every step; the slack is 0.
 
-Which way pays is decided in scores.py: `advance` stops at the step, says so in `event`, and is called
+Which way pays is decided in run.py: `advance` stops at the step, says so in `event`, and is called
 again. Proofs: docs/proofs/fast_frank_wolfe.md, docs/proofs/selection.md.
 
 Inner functions have no Python wrappers and take the groups of arrays they use, each is called from as few
@@ -479,6 +479,21 @@ def _zeros(rng, n):
 
 
 @_inner
+def _proposed(sampler, edge, cold_total, r):
+    """The cell and the depth at place r of all weights; -1 for a hot cell found in the cold set: it is proposed by its
+    depth."""
+    if r < cold_total:
+        cell = r >> (B - edge)
+        return (np.int64(-1) if sampler.slot[cell] > 0 else cell), edge
+    r -= cold_total
+    d = np.int64(0)
+    while r >= sampler.size[d] << (B - d):
+        r -= sampler.size[d] << (B - d)
+        d += 1
+    return np.int64(sampler.members[sampler.start[d] + (r >> (B - d))]), d
+
+
+@_inner
 def _draw(st, rng, t):
     """(cell, sign) with probability proportional to e^{kappa s G}, exactly at the true margins.
 
@@ -493,7 +508,6 @@ def _draw(st, rng, t):
         _raise_cells(sampler, sc)
     if sc.rebuild:
         _rebuild(sampler, sc)
-    slot, size = sampler.slot, sampler.size
     kappa, top, edge, total = sc.kappa, sc.top, sc.edge, 2 * sc.total
     cold_total = sc.n_cells << (B - edge)
     limit = ((1 << 53) // total) * total
@@ -503,20 +517,10 @@ def _draw(st, rng, t):
             continue
         r %= total
         sign = 1 - 2 * (r & 1)
-        r >>= 1
         sc.debt += 1
-        d = edge
-        if r < cold_total:
-            cell = r >> (B - edge)
-            if slot[cell] > 0:
-                continue  # hot: proposed by its depth, not by the cold set
-        else:
-            r -= cold_total
-            d = 0
-            while r >= size[d] << (B - d):
-                r -= size[d] << (B - d)
-                d += 1
-            cell = np.int64(sampler.members[sampler.start[d] + (r >> (B - d))])
+        cell, d = _proposed(sampler, edge, cold_total, r >> 1)
+        if cell < 0:
+            continue
         g, e = np.int64(sampler.score[cell]), np.int64(sampler.slack[cell // sc.outputs])
         least = kappa * (top - sign * g - e) - d * LN2  # - log of the upper end
         if least < -ENVELOPE_ROUNDING:
@@ -549,7 +553,7 @@ def _draw(st, rng, t):
                 continue
         sc.debt = max(0, sc.debt - 5)
         return cell, sign
-    if sc.event == NOTHING:
+    else:
         sc.event = RETUNE
     return np.int64(-1), np.int64(0)
 

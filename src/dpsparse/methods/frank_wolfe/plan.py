@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from dpsparse.accounting import REST, Budget
 from dpsparse.exceptions import ParameterError
-from dpsparse.losses import Huber, Loss, Softmax, get_loss
+from dpsparse.losses import Logistic, Loss, Softmax, Squared
 from dpsparse.mechanisms.top_k import ROUNDING_RANGE
 from dpsparse.methods.facts import Facts
 from dpsparse.methods.frank_wolfe import defaults
@@ -27,14 +27,12 @@ def choose(
     n_iter: int | None,
     fit_intercept: bool,
     n_nonzero: NNonzero,
-    loss: str = "auto",
-    cutoff: float | None = None,
     level: float | None = None,
 ) -> Settings:
     """The ball, the steps, and what is released of the scales that nobody declared."""
     domain = replace(facts.domain, feature_bound=facts.domain.entry_bound())
     bound, n, d = domain.entry_bound(), domain.n_samples, facts.n_features
-    released = radius is None and loss == "auto" and cutoff is None and n is not None
+    released = radius is None and n is not None
     released = released and facts.effective_rows >= fewest_effective_rows(d)
     if n_iter is None:
         if released:
@@ -46,12 +44,12 @@ def choose(
         looks |= choose_looks(facts)
     if radius is None:
         radius = (facts.target_bound if facts.of_numbers else 10.0) / bound
-    made = choose_loss(facts, loss, cutoff)
+    loss = choose_loss(facts)
     return Settings(
-        loss=made,
+        loss=loss,
         radius=float(radius),
         feature_bound=bound,
-        slope_bound=made.slope_bound(domain, float(radius)),
+        slope_bound=loss.slope_bound(domain, float(radius)),
         n_iter=n_iter,
         n_outputs=facts.n_outputs,
         fit_intercept=fit_intercept,
@@ -64,13 +62,11 @@ def choose(
     )
 
 
-def choose_loss(facts: Facts, loss: str, cutoff: float | None) -> Loss:
-    """Declared scales have the squared loss unless a user says; released ones take Huber's with a released cutoff."""
-    if not facts.of_numbers:
-        return get_loss("logistic") if facts.n_outputs == 1 else Softmax(facts.n_classes)
-    if loss == "huber":
-        return Huber(facts.target_bound / 10.0 if cutoff is None else float(cutoff))
-    return get_loss("squared" if loss == "auto" else loss)
+def choose_loss(facts: Facts) -> Loss:
+    """On declared scales numbers have the squared loss; on released ones Huber's takes its place."""
+    if facts.of_numbers:
+        return Squared()
+    return Logistic() if facts.n_outputs == 1 else Softmax(facts.n_classes)
 
 
 def choose_looks(facts: Facts) -> dict[str, int]:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from dpsparse.exceptions import ParameterError
-from dpsparse.losses import Loss
+from dpsparse.losses import Huber, Loss
 
 INT32_MAX = 2**31 - 1
 
@@ -47,6 +47,11 @@ class Problem:
         S = self.resolution
         if not (0 < S <= 2**30 and S & (S - 1) == 0):
             raise ParameterError("resolution must be a power of two of at most 2^30.")
+
+    @property
+    def cutoff(self) -> float:
+        """Where the loss becomes linear; 0 for a loss that has no such place."""
+        return self.loss.cutoff if isinstance(self.loss, Huber) else 0.0
 
     @property
     def unit_kappa(self) -> float:
@@ -123,6 +128,13 @@ class History:
     intercept_value: float
     offset: tuple[float, ...] = ()
     units: Units = Units()
+
+    @classmethod
+    def of(cls, problem: Problem, n_features: int, cells: np.ndarray, signs: np.ndarray) -> History:
+        """Picks as they may be released: cells in the order of scores, signs of the vertices moved to."""
+        K, p = problem.n_outputs, problem
+        places = cells // K, cells % K
+        return cls(*places, signs, p.radius, n_features, K, p.feature_bound, p.offset)
 
     def weights(self, n_steps: int | None = None) -> tuple[np.ndarray, np.ndarray]:
         """coef of shape (n_outputs, n_features) and intercept of shape (n_outputs,) after the first `n_steps` picks,

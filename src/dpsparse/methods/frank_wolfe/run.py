@@ -23,6 +23,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar
 
@@ -31,14 +32,26 @@ import numpy as np
 from dpsparse.exceptions import InternalError
 from dpsparse.mechanisms.top_k import top_k
 from dpsparse.methods.frank_wolfe import kernel
-from dpsparse.methods.frank_wolfe.problem import History, Problem
-from dpsparse.methods.frank_wolfe.scores import RowArrays, lay_out, make_state
+from dpsparse.methods.frank_wolfe.problem import INT32_MAX, History, Problem
 from dpsparse.random import make_generator
 from dpsparse.rows import Rows
 from dpsparse.rows.cells import CellsAt
-from dpsparse.rows.loss_kernels import SLOPE_UNITS
+from dpsparse.rows.loss_kernels import CODES, SLOPE_UNITS
 
 Progress = Callable[[int], None] | None
+_GROUPS = 2**8  # of columns: as many places as the transpose writes to at a time
+
+
+@dataclass(frozen=True, eq=False)
+class RowArrays:
+    """Clipped rows as CSR arrays with sorted indices, `values` in float32 or float64. Nothing is copied: a run reads
+    them and keeps their transpose beside them."""
+
+    indptr: np.ndarray
+    indices: np.ndarray
+    values: np.ndarray
+    targets: np.ndarray  # class codes, or numbers
+    n_features: int
 
 
 class Run:
@@ -211,18 +224,8 @@ class Run:
 
     def history(self) -> History:
         """The picks so far: what may be released."""
-        K, problem = self.problem.n_outputs, self.problem
-        cells = self.state.cells[: self.step]
-        return History(
-            features=cells // K,
-            outputs=cells % K,
-            signs=-self.state.signs[: self.step].astype(np.int64),
-            radius=problem.radius,
-            n_features=self.n_features,
-            n_outputs=K,
-            intercept_value=problem.feature_bound,
-            offset=problem.offset,
-        )
+        cells, signs = self.state.cells[: self.step], self.state.signs[: self.step]
+        return History.of(self.problem, self.n_features, cells, -signs.astype(np.int64))
 
 
 class Steps:
@@ -277,7 +280,7 @@ class Steps:
         return CellsAt(
             weights[: d + problem.fit_intercept] * gain,
             np.asarray(problem.offset or np.zeros(problem.n_outputs), np.float64),
-            problem.loss.name, getattr(problem.loss, "cutoff", 0.0), problem.slope_bound,
+            problem.loss.name, problem.cutoff, problem.slope_bound,
             1.0 / problem.feature_bound, self.rows.domain.target_bound or 1.0, problem.resolution,
             problem.fit_intercept,
         )  # fmt: skip
@@ -304,6 +307,90 @@ class Steps:
 
     def history(self, cells: np.ndarray, signs: np.ndarray) -> History:
         """Picks as they may be released: cells in the order of `scores`, signs of the vertices moved to."""
-        K, p = self.problem.n_outputs, self.problem
-        width = self.rows.n_features
-        return History(cells // K, cells % K, signs, p.radius, width, K, p.feature_bound, p.offset)
+        return History.of(self.problem, self.rows.n_features, cells, signs)
+
+
+# ---- rows, columns and scores as the kernel reads them ----------------------------------------------
+
+
+def lay_out(rows: RowArrays, problem: Problem) -> tuple[kernel.Matrix, np.ndarray, int]:
+    """Rows and their transpose, a bound on the sum of magnitudes of every column, and the length of the longest.
+
+    The intercept is a last column of ones.
+    """
+    n, p = rows.indptr.size - 1, rows.n_features
+    width = p + int(problem.fit_intercept)
+    indices = rows.indices[: rows.indptr[-1]]
+    nnz = indices.size + (n if problem.fit_intercept else 0)
+    pointer = np.int32 if nnz <= INT32_MAX else np.int64
+    start, mass = np.zeros(width + 1, pointer), np.zeros(width, np.float32)
+    entries, room = np.empty(nnz, np.uint64), np.empty(indices.size, np.uint64)
+    shift = min(16, max(0, p.bit_length() - _GROUPS.bit_length() + 1))
+    longest = kernel.transpose(
+        rows.indptr, indices, rows.values, 1.0 / problem.feature_bound, shift,
+        start[: p + 1], np.empty((p >> shift) + 1, pointer), np.empty(indices.size, np.uint16),
+        room, entries, mass[:p],
+    )  # fmt: skip
+    if problem.fit_intercept:
+        one = np.float32(1.0).view(np.uint32).astype(np.uint64)
+        entries[nnz - n :] = np.arange(n, dtype=np.uint64) << np.uint64(32) | one
+        start[width], mass[p], longest = nnz, n, n
+    matrix = kernel.Matrix(rows.indptr, rows.indices, rows.values, start, entries)
+    return matrix, mass, int(longest)
+
+
+def make_state(
+    rows: RowArrays, problem: Problem, matrix: kernel.Matrix, mass: np.ndarray, longest: int
+) -> kernel.State:
+    n, K, T = rows.indptr.size - 1, problem.n_outputs, problem.n_iter
+    nnz, width = matrix.entries.size, mass.size
+    cells = width * K
+    sc = kernel.make_scalars()
+    sc.outputs, sc.loss, sc.steps = K, CODES[problem.loss.name], T
+    sc.resolution, sc.n_cells = problem.resolution, cells
+    sc.intercept = rows.n_features if problem.fit_intercept else -1
+    sc.reach, sc.factor = problem.radius * problem.feature_bound, 1.0 / problem.feature_bound
+    sc.slope_bound, sc.smoothness = problem.slope_bound, problem.loss.smoothness
+    sc.cutoff, sc.fresh_at, sc.width = problem.cutoff, -1, 1
+    if not math.isinf(problem.kappa):
+        sc.kappa = problem.unit_kappa
+        sc.width = math.ceil(math.log(2.0) / sc.kappa * (1.0 + 1e-12))
+    sc.debt_limit = cells // 8 + nnz // 16 + 1000
+    # Nanoseconds, roughly: a new box of a row, whose scores may lie outside of the caches, and all rows and scores.
+    row = 100 + 3 * K * (1 + 8 * cells / 2**22) * nnz / max(n, 1)
+    sc.refresh_cost = 1 + (K * (3 * n + 0.7 * nnz) + 4 * cells) / row
+    # The width of the sums is invisible in the law: the sums are exact either way.
+    wide = (float(mass.max(initial=0.0)) + 1.0) * problem.resolution + longest > INT32_MAX
+    sums = np.int64 if wide else np.int32
+    pool = 2 * cells + 64 * (kernel.B + 2)
+    return kernel.State(
+        matrix,
+        kernel.Rows(
+            y=np.asarray(rows.targets, np.float64) if rows.targets.size else np.zeros(n),
+            v=np.zeros(n * K),
+            mref=np.zeros(n * K),
+            q=np.zeros(n * K, np.int32),
+            offset=np.asarray(problem.offset or np.zeros(K), np.float64),
+            units=np.zeros(K, np.int32),
+            leavers=np.zeros(n, np.int32),
+        ),
+        kernel.Calendar(
+            due=np.full(n, T, np.int32),
+            after=np.full(n, -1, np.int32),
+            before=np.full(n, -1, np.int32),
+            head=np.full(T + 1, -1, np.int32),
+        ),
+        kernel.Sampler(
+            score=np.zeros(cells, sums),
+            slack=np.zeros(width, sums),
+            slot=np.zeros(cells, np.int32),
+            members=np.zeros(pool, np.int32),
+            depth_of=np.zeros(pool, np.uint8),
+            start=np.ones(kernel.B + 2, np.int64),
+            size=np.zeros(kernel.B + 1, np.int64),
+            risers=np.zeros(4096, np.int32),
+        ),
+        cells=np.zeros(T, np.int64),
+        signs=np.zeros(T, np.int8),
+        sc=sc,
+    )

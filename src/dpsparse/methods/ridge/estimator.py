@@ -16,13 +16,7 @@ from dpsparse.rows.ridge import LARGEST_TABLE, ONE_ROW
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class _DPRidge(WeightedFit):
-    n_nonzero: int | None = None
-    ridge: float | None = None
-
-
-@dataclass(eq=False, repr=False, kw_only=True)
-class DPRidgeRegressor(BaseDPRegressor, _DPRidge):
+class DPRidgeRegressor(BaseDPRegressor, WeightedFit):
     """Robust ridge regression on a narrow table (up to some hundred columns), not sparse.
 
     Where the rows allow it, a part of the budget looks at the table: mean and spread of the targets, centre, scales,
@@ -60,6 +54,9 @@ class DPRidgeRegressor(BaseDPRegressor, _DPRidge):
     >>> model.coef_.shape
     (5,)
     """
+
+    n_nonzero: int | None = None
+    ridge: float | None = None
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

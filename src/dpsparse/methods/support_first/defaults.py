@@ -18,7 +18,6 @@ MIN_EFFECTIVE_ROWS_OF_REGRESSION = {"objective": 30.0, "output": 60.0, "student"
 TARGET_CUTOFF_OF_SCORES = 0.7  # of the .75-quantile of |y - mean|, where columns are looked for
 ENTRY_CUTOFF = 1.5  # of the root mean square of a typical row's entries
 BALANCE_OF_OUTPUT_RIDGE = 2.0  # of n/(columns times mu): the square of the ridge
-ADMM_ROUNDS = 5
 ADMM_THRESHOLD_IN_NOISE = 3.0  # standard deviations of the noise of one round
 MIN_ADMM_THRESHOLD = 1e-3  # where there is no noise
 

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 import scipy.sparse as sp
 
-from dpsparse._checks import check_choice, check_count, safe_repr
+from dpsparse._checks import check_count, safe_repr
 from dpsparse.accounting import Budget, Plan
 from dpsparse.domain.clipping import HUGE
 from dpsparse.exceptions import ParameterError
@@ -23,7 +23,6 @@ from dpsparse.methods.minimisers import check_range, noise_of_the_fit
 from dpsparse.methods.solution import Settings
 from dpsparse.methods.support_first import defaults
 from dpsparse.methods.support_first.plan import choose, drowns, price
-from dpsparse.methods.support_first.solve import Admm
 from dpsparse.nonzeros import AUTO, check_count_or_auto
 from dpsparse.rows.ridge import LARGEST_TABLE, MANY_ROWS, ONE_ROW
 
@@ -33,23 +32,23 @@ class _SupportFirst(BaseDPLinearModel):
     """The plan of all of them; each says how the fit on the columns found is made private."""
 
     n_nonzero: int | str = AUTO
+    ridge: float | None = None
 
     _source: ClassVar[str]
-
-    def _fit_kind(self) -> str:
-        """ "objective", "output", "student" or "admm"."""
-        raise TypeError(f"{type(self).__name__} does not say how it fits.")
+    _kind: ClassVar[str]  # of fit: "objective", "output", "student" or "admm"
 
     def _asked(self, n_features: int) -> dict[str, Any]:
-        """What a user has set of `choose`."""
+        """What a user has set of `choose`, beside columns and ridge."""
         return {}
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
         check_count_or_auto(self.n_nonzero)
+        if self.ridge is not None:
+            check_range("ridge", self.ridge, HUGE**2)
 
     def _why_one_row(self) -> str:
-        tilted, many = self._fit_kind() == "objective", self._domain.rows_per_unit is None
+        tilted, many = self._kind == "objective", self._domain.rows_per_unit is None
         if not tilted and not many:
             return ""
         gap = " No support-first method takes persons with any number of rows; DPGradient* and DPHardThreshold* do."
@@ -59,7 +58,7 @@ class _SupportFirst(BaseDPLinearModel):
         return LARGEST_TABLE
 
     def _make_plan(self, n_features: int, labels: np.ndarray | None) -> Plan[Settings]:
-        name, fit = type(self).__name__, self._fit_kind()
+        name, fit = type(self).__name__, self._kind
         if self._labels_are_numbers:
             too_few = defaults.MIN_EFFECTIVE_ROWS_OF_REGRESSION[fit]
             mean = plan_mean_if_few_rows(self, too_few)
@@ -70,7 +69,8 @@ class _SupportFirst(BaseDPLinearModel):
         facts, wanted = self._facts(n_features, labels), self.n_nonzero
         if isinstance(wanted, str):
             wanted = choose_columns(facts.effective_rows, n_features)
-        settings = choose(facts, fit=fit, n_nonzero=wanted, **self._asked(n_features))
+        asked = self._asked(n_features)
+        settings = choose(facts, fit=fit, n_nonzero=wanted, ridge=self.ridge, **asked)
         budget = Budget(self.epsilon, self.delta)
         price(settings, self.adjacency, budget, name)
         phases = budget.phases()
@@ -82,7 +82,7 @@ class _SupportFirst(BaseDPLinearModel):
             settings,
             source=self._source,
             parameters={
-                "n_iter": 1 if settings.admm is None else settings.admm.n_iter,
+                "n_iter": settings.n_iter,
                 **noise,
                 "n_nonzero": settings.n_nonzero,
                 "scales": settings.way,
@@ -97,20 +97,8 @@ class _SupportFirst(BaseDPLinearModel):
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class _TwoStage(_SupportFirst):
-    ridge: float | None = None
-
-    _source: ClassVar[str] = "docs/proofs/two_stage.md, docs/proofs/objective_perturbation.md"
-
-    def _fit_kind(self) -> str:
-        return "objective"
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        if self.ridge is not None:
-            check_range("ridge", self.ridge, HUGE**2)
-
-    def _asked(self, n_features: int) -> dict[str, Any]:
-        return {"ridge": self.ridge}
+    _source = "docs/proofs/two_stage.md, docs/proofs/objective_perturbation.md"
+    _kind = "objective"
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -185,17 +173,15 @@ class DPTwoStageRegressor(BaseDPRegressor, _TwoStage):
 @dataclass(eq=False, repr=False, kw_only=True)
 class _Transfer(_SupportFirst):
     public_X: Any = None
-    ridge: float | None = None
 
-    _source: ClassVar[str] = "docs/proofs/transfer.md"
+    _source = "docs/proofs/transfer.md"
 
-    def _fit_kind(self) -> str:
+    @property
+    def _kind(self) -> str:  # type: ignore[override]
         return "output" if self.public_X is None else "student"
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        if self.ridge is not None:
-            check_range("ridge", self.ridge, HUGE**2)
         if self.public_X is not None and len(getattr(self.public_X, "shape", ())) != 2:
             raise ParameterError(
                 f"public_X must be None or an array of public rows, got {safe_repr(self.public_X)}."
@@ -207,8 +193,7 @@ class _Transfer(_SupportFirst):
             raise ParameterError(
                 f"public_X must have the {n_features} columns of X, got {rows.shape[1]}."
             )
-        public = None if rows is None else sp.csc_array(rows)
-        return {"ridge": self.ridge, "public_rows": public}
+        return {"public_rows": None if rows is None else sp.csc_array(rows)}
 
     def _assumptions(self) -> tuple[str, ...]:
         public = () if self.public_X is None else ("public_X is public",)
@@ -298,17 +283,13 @@ class DPADMMClassifier(BaseDPClassifier, _SupportFirst):
     epsilon, delta, adjacency, ledger, random_state, verbose : as in `DPSparseClassifier`
         Price, neighbours, account and noise of the fit.
     n_nonzero : int or "auto", default="auto"
-        Number of columns to find, as in `DPTwoStageClassifier`. The penalty may remove weights of them.
-    penalty : {"l1", "l1/2"}, default="l1"
-        Penalty of the weights; costs nothing.
+        Number of columns to find, as in `DPTwoStageClassifier`. The L1 penalty may remove weights of them: those below
+        three times the noise of one round.
+    ridge : float or None, default=None
+        Weight of the augmented term of the summed loss on standardised rows: larger means less noise and slower rounds.
+        None takes a public default.
     n_iter : int, default=5
         Number of rounds. Each releases one noisy vector from the same budget, so more rounds mean more noise in each.
-    coupling : float or None, default=None
-        Weight of the augmented term of the mean loss on standardised rows: larger means less noise and slower rounds.
-        None takes a public default.
-    threshold : float or None, default=None
-        Threshold of the proximal step on standardised columns; costs nothing. None takes three times the noise of one
-        round.
 
     Examples
     --------
@@ -321,30 +302,14 @@ class DPADMMClassifier(BaseDPClassifier, _SupportFirst):
     ((1, 8), '(2, 1e-6)-DP of the table given to fit, add/remove one row, proven')
     """
 
-    penalty: str = "l1"
-    n_iter: int = defaults.ADMM_ROUNDS
-    coupling: float | None = None
-    threshold: float | None = None
+    n_iter: int = 5
 
-    _source: ClassVar[str] = "docs/proofs/admm.md"
-
-    def _fit_kind(self) -> str:
-        return "admm"
+    _source = "docs/proofs/admm.md"
+    _kind = "admm"
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        check_choice("penalty", self.penalty, ("l1", "l1/2"))
         check_count("n_iter", self.n_iter)
-        for name in ("coupling", "threshold"):
-            if getattr(self, name) is not None:
-                check_range(name, getattr(self, name))
 
     def _asked(self, n_features: int) -> dict[str, Any]:
-        weight = None
-        if self.coupling is not None:
-            n = int(self._domain.require("n_samples", type(self).__name__))
-            weight = n * float(self.coupling)
-        return {
-            "ridge": weight,
-            "admm": Admm(self.penalty, int(self.n_iter), self.threshold),
-        }
+        return {"n_iter": int(self.n_iter)}

@@ -25,7 +25,7 @@ from dpsparse.methods.ridge.defaults import CUTOFF_PER_SPREAD
 from dpsparse.methods.ridge.plan import choose_ridge, choose_way, has_axes, widen_bounds
 from dpsparse.methods.ridge.solve import row_clip, typical_length
 from dpsparse.methods.support_first import defaults
-from dpsparse.methods.support_first.solve import Admm, SupportFirst
+from dpsparse.methods.support_first.solve import SupportFirst
 from dpsparse.sensitivity import ridge_minimiser
 
 NOTES = {
@@ -43,7 +43,7 @@ def choose(
     n_nonzero: int,
     ridge: float | None = None,
     public_rows: Any = None,
-    admm: Admm | None = None,
+    n_iter: int = 1,
 ) -> SupportFirst:
     """How many columns are found, what is looked at, and the ridge of the fit."""
     domain, N = facts.domain, facts.effective_rows
@@ -65,8 +65,7 @@ def choose(
         if fit == "objective":
             ridge = choose_ridge(facts.epsilon, n, s, curvature, mu)
         else:
-            rounds = 1 if admm is None else admm.n_iter
-            ridge = defaults.choose_output_ridge(n, s, mu / math.sqrt(rounds), curvature)
+            ridge = defaults.choose_output_ridge(n, s, mu / math.sqrt(n_iter), curvature)
     return SupportFirst(
         fit=fit,
         loss=loss.name,
@@ -86,7 +85,7 @@ def choose(
         curvature=curvature,
         tol=GRADIENT_TOLERANCE * clip,
         public_rows=public_rows,
-        admm=admm,
+        n_iter=n_iter,
     )
 
 
@@ -115,7 +114,7 @@ def price(settings: SupportFirst, adjacency: str, budget: Budget, method: str) -
         budget.picks("support", share, picks, "columns that go with the targets")
     width = settings.n_nonzero + 1
     check_ridge("ridge", settings.ridge, settings.curvature, width, settings.n_samples)
-    times = settings.n_outputs * (1 if settings.admm is None else settings.admm.n_iter)
+    times = settings.n_outputs * settings.n_iter
     size = width if settings.public_rows is None else max(width, settings.public_rows.shape[0])
     event = partial(fit_event, settings, adjacency, size)
     budget.event("fit", REST, event, NOTES[settings.fit], times)

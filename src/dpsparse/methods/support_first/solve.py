@@ -55,15 +55,6 @@ from dpsparse.rows import RidgeRows, Rows
 
 
 @dataclass(frozen=True)
-class Admm:
-    """The public side of rounds; no threshold: a multiple of the noise."""
-
-    penalty: str  # "l1" or "l1/2"
-    n_iter: int
-    threshold: float | None
-
-
-@dataclass(frozen=True)
 class SupportFirst:
     """The public side of a run."""
 
@@ -85,7 +76,7 @@ class SupportFirst:
     curvature: float  # largest of a row
     tol: float
     public_rows: Any = None  # a sparse array: the student learns on them
-    admm: Admm | None = None
+    n_iter: int = 1  # rounds of ADMM
 
     def solve(self, rows: Rows, releases: Releases) -> Solution:
         return Run(rows, self, releases).solve()
@@ -130,8 +121,7 @@ class Run:
             coef[k, support] = weights
             intercept[k] = self.mean + self.cutoff * theta[-1] - middle
         bound = settings.target_bound
-        n_iter = 1 if settings.admm is None else settings.admm.n_iter
-        return Solution(coef * bound, intercept * bound, n_iter)
+        return Solution(coef * bound, intercept * bound, settings.n_iter)
 
     # ---- looks and columns ---------------------------------------------------------------------
 
@@ -213,7 +203,7 @@ class Run:
             query = problem.minimiser(public)
             sd = self.releases.scale("fit", query, self.share)
             answers = self.releases.gaussian("fit", query, self.share)
-            theta = learn(public, answers, sd, 1.0, float(self.priors[output]))
+            theta = learn(public, answers, sd, float(self.priors[output]))
         if self.standard.axes is not None:
             theta[:-1] = np.sum(self.standard.axes * theta[:-1], axis=1)
         return theta
@@ -229,11 +219,9 @@ class Run:
     def alternate(self, columns: RidgeRows) -> np.ndarray:
         """The sparse z after all rounds; the constant is not shrunk."""
         settings = self.settings
-        admm = settings.admm
-        assert admm is not None
         z, u = np.zeros(columns.width), np.zeros(columns.width)
-        share = self.share / admm.n_iter
-        for _ in range(admm.n_iter):
+        share = self.share / settings.n_iter
+        for _ in range(settings.n_iter):
             problem = columns.problem(
                 settings.loss, ridge=settings.ridge, tol=settings.tol, centre=z - u
             )
@@ -241,27 +229,9 @@ class Run:
             noise = self.releases.scale("fit", query, share)
             x = self.releases.gaussian("fit", query, share)
             moved = x + u
-            z = shrink(moved, threshold_of(admm, noise), admm.penalty)
+            seldom = defaults.ADMM_THRESHOLD_IN_NOISE * noise  # exceeded by noise
+            threshold = max(seldom, defaults.MIN_ADMM_THRESHOLD)
+            z = np.sign(moved) * np.maximum(np.abs(moved) - threshold, 0.0)
             z[-1] = moved[-1]
             u = moved - z
         return z
-
-
-def threshold_of(admm: Admm, noise: float) -> float:
-    """That of the proximal step; by default what noise seldom exceeds, for either penalty."""
-    if admm.threshold is not None:
-        return admm.threshold
-    least = max(defaults.ADMM_THRESHOLD_IN_NOISE * noise, defaults.MIN_ADMM_THRESHOLD)
-    return least if admm.penalty == "l1" else (least / 1.5) ** 1.5
-
-
-def shrink(v: np.ndarray, threshold: float, penalty: str) -> np.ndarray:
-    """argmin_z (z - v)^2/2 + t |z| (L1) or + t |z|^(1/2) (L_{1/2}), coordinate by coordinate."""
-    if penalty == "l1":
-        return np.asarray(np.sign(v) * np.maximum(np.abs(v) - threshold, 0.0))
-    # Xu et al. (2012): zero up to 1.5 t^(2/3), above it the largest root of z - v + t/(2 sqrt z) = 0
-    cut = 1.5 * threshold ** (2.0 / 3.0)
-    size = np.maximum(np.abs(v), cut)
-    angle = np.arccos(threshold / 4.0 * (size / 3.0) ** -1.5)
-    root = 2.0 / 3.0 * size * (1.0 + np.cos(2.0 / 3.0 * (math.pi - angle)))
-    return np.asarray(np.where(np.abs(v) > cut, np.sign(v) * root, 0.0))

@@ -1,6 +1,6 @@
 """A student of noisy answers on public rows: what stands out of noise of known size.
 
-    answers  a = X~ w + b + sd z               released; X~ (m, p) public, sd public; no b without a constant
+    answers  a = X~ w + b + sd z               released; X~ (m, p) public, sd public
     axes     X~ - mean = U diag(d) V',  c = U'a,  and the mean of a as one axis more
     shares   c ~ N(0, sd^2 + d^2 t^2) with one t for all axes, whose logarithm may be anything:
              share = mean of t^2 d^2/(t^2 d^2 + sd^2) over t, weighted by the likelihood of all c
@@ -14,7 +14,7 @@
 | prior | prior | the mean or log-odds that were released before the support |
 
 With shares of one and all of the gap this is least squares. It stays so without noise, and where its noise is
-nowhere above `WELL` times that of direct release: the teacher was shrunk once, by its ridge, and is not shrunk again
+nowhere above three times that of direct release: the teacher was shrunk once, by its ridge, and is not shrunk again
 for nothing. On wide sparse rows most d are small, and least squares divides noise by them. The most likely t alone
 would do on narrow tables; on wide ones it now and then takes the noise of hundreds of short axes for weights.
 All of this reads released and public numbers: docs/proofs/transfer.md, Lemma 2.
@@ -28,35 +28,27 @@ import numpy as np
 
 from dpsparse import arithmetic
 
-WELL = 3.0
-STANDS_OUT = 3.0  # standard deviations
+STANDS_OUT = 3.0  # standard deviations: what is farther from noise is no noise
 SIZES = np.concatenate([[0.0], 2.0 ** (np.arange(-8, 61) / 2.0)])  # all alike before the answers
 
 
-def learn(
-    public_rows: np.ndarray, answers: np.ndarray, sd: float, constant: float, prior: float
-) -> np.ndarray:
-    """Weights, then that of the constant (the last column) if there is one; to the bits machines agree about."""
-    m = len(answers)
-    columns = public_rows[:, :-1] if constant > 0.0 else public_rows
-    middle = columns.mean(axis=0) if constant > 0.0 else np.zeros(columns.shape[1])
+def learn(public_rows: np.ndarray, answers: np.ndarray, sd: float, prior: float) -> np.ndarray:
+    """Weights, then that of the last column, which is one for all rows; to the bits machines agree about."""
+    m, columns = len(answers), public_rows[:, :-1]
+    middle = columns.mean(axis=0)
     U, d, axes = np.linalg.svd(columns - middle, full_matrices=False)
     kept = d > np.finfo(np.float64).eps * max(public_rows.shape) * np.linalg.norm(public_rows)
     U, d, axes = U[:, kept], d[kept], axes[kept]
-    found, lengths = U.T @ answers, d
-    if constant > 0.0:
-        found = np.append(found, math.sqrt(m) * answers.mean())
-        lengths = np.append(d, math.sqrt(m) * math.hypot(constant, np.linalg.norm(middle)))
-    even = len(d) == columns.shape[1] and bool(np.all(lengths * WELL >= np.max(lengths)))
+    found = np.append(U.T @ answers, math.sqrt(m) * answers.mean())
+    lengths = np.append(d, math.sqrt(m) * math.hypot(1.0, np.linalg.norm(middle)))
+    even = len(d) == columns.shape[1] and bool(np.all(lengths * 3.0 >= np.max(lengths)))
     exact = sd == 0.0 or even
     shares = np.ones(len(d)) if exact else shrinkage(found / sd, lengths)[: len(d)]
     weights = axes.T @ (shares * found[: len(d)] / d)
-    if constant > 0.0:
-        gap = answers.mean() - prior
-        noise = 0.0 if exact else STANDS_OUT * sd / math.sqrt(m)
-        mean = prior + gap * (1.0 - (noise / gap) ** 2 if abs(gap) > noise else 0.0)
-        weights = np.append(weights, (mean - middle @ weights) / constant)
-    return arithmetic.leading_bits(weights)
+    gap = answers.mean() - prior
+    noise = 0.0 if exact else STANDS_OUT * sd / math.sqrt(m)
+    mean = prior + gap * (1.0 - (noise / gap) ** 2 if abs(gap) > noise else 0.0)
+    return arithmetic.leading_bits(np.append(weights, mean - middle @ weights))
 
 
 def shrinkage(found: np.ndarray, lengths: np.ndarray) -> np.ndarray:
