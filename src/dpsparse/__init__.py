@@ -33,7 +33,6 @@ if TYPE_CHECKING:  # names that a type checker and an editor know
     from dpsparse.methods import DPTwoStageRegressor as DPTwoStageRegressor
     from dpsparse.model_selection import DPSearchCV as DPSearchCV
     from dpsparse.model_selection import expected_accuracy as expected_accuracy
-    from dpsparse.model_selection import utility_bound as utility_bound
     from dpsparse.models.files import load as load
     from dpsparse.models.files import save as save
     from dpsparse.nonzeros import PrivateCount as PrivateCount
@@ -64,7 +63,7 @@ _HOMES = {
     ),
     "evaluation": "dp_evaluate",
     "inference": "DPFeatureTest dp_inference",
-    "model_selection": "DPSearchCV expected_accuracy utility_bound",
+    "model_selection": "DPSearchCV expected_accuracy",
     "models.files": "load save",
     "nonzeros": "PrivateCount",
     "preprocessing": (

@@ -5,13 +5,10 @@ from __future__ import annotations
 import os
 import secrets
 import tempfile
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
-from typing import TypeVar
 
 from dpsparse.exceptions import ModelFileError
-
-T = TypeVar("T")
 
 
 def check_output(
@@ -61,18 +58,17 @@ def write_whole(path: Path, content: bytes, overwrite: bool) -> None:
         raise _unwritable(path, error) from None
 
 
-def keep_elsewhere(write: Callable[[Path], T]) -> T | None:
-    """What `write` makes of a new folder of ours, in the first place that takes it; None where none does.
-
-    For results that are paid for and whose own place failed.
-    """
+def keep_elsewhere(name: str, content: bytes) -> Path | None:
+    """Where a file of this name was written: in a new folder of ours, in the first place that takes it; None where none
+    does. For results that are paid for and whose own place failed."""
     for place in (tempfile.gettempdir(), Path.home(), Path.cwd()):
         try:
             folder = Path(tempfile.mkdtemp(prefix="dpsparse-", dir=place))
         except OSError:
             continue
         try:
-            return write(folder)
+            write_whole(folder / name, content, overwrite=False)
+            return folder / name
         except ModelFileError:
             folder.rmdir()
     return None

@@ -35,7 +35,6 @@ CHAINS = {
         [
             "fit rows.csv -o m.json --target y --classes 0,1 --epsilon 3",
             "evaluate m.json rows.csv --target y --epsilon 2 -o e.json",
-            "evaluate m.json rows.csv --target y --epsilon 2 -o e.html",
             "report m.json -o card.html --evaluation e.json",
             "inspect m.json",
         ],
@@ -45,7 +44,7 @@ CHAINS = {
         None,
         "",
         [
-            "fit rows.csv -o m.json --target y --target-range=-3..3 --feature-bound 1 --method lasso --n-iter 4",
+            "fit rows.csv -o m.json --target y --target-range=-3..3 --feature-bound 1 --method lasso --param n_iter=4",
             "evaluate m.json rows.csv --target y --epsilon 2",
         ],
     ),

@@ -18,7 +18,7 @@ from dpsparse.ledger import Ledger
 from dpsparse.models.files import load
 
 FACTS = ["--classes", "0,1", "--row-norm", "1", "--n-samples", "200"]
-QUICK = [*FACTS, "--n-iter", "2"]
+QUICK = [*FACTS, "--param", "n_iter=2"]
 
 
 @pytest.fixture
@@ -160,9 +160,9 @@ def test_json_output_is_strict_json(run, folder):
     assert fit["n_features"] == 3
     assert fit["guarantee"]["epsilon"] == 0.5
     assert fit["budget"]["spent"] == pytest.approx(0.5)
-    plan = strict(run("plan", "--n-features", "3", *QUICK, *money, "--json")[1])
+    plan = strict(run("check", "--n-features", "3", *QUICK, *money, "--json")[1])
     assert plan["allowed"] is True
-    assert strict(run("plan", "--n-features", "3", *QUICK, "--epsilon", "inf", "--json")[1])
+    assert strict(run("check", "--n-features", "3", *QUICK, "--epsilon", "inf", "--json")[1])
     assert strict(run("inspect", "m.json", "--json")[1])["top_weights"]
     assert len(strict(run("budget", "show", "budget.db", "--json")[1])["default"]["entries"]) == 1
     assert strict(run("budget", "verify", "budget.db", "--json")[1])["default"]["entries"] == 2
@@ -351,7 +351,7 @@ def test_a_result_that_cannot_be_written_is_told(folder):
 
 def test_domain_file(run, folder):
     Path("d.toml").write_text('row_norm = 1.0\nn_samples = 200\nclasses = ["no", "yes"]\n')
-    fit = ["fit", "people.csv", "--target", "label", "--drop", "id", "--n-iter", "2"]
+    fit = ["fit", "people.csv", "--target", "label", "--drop", "id", "--param", "n_iter=2"]
     assert run(*fit, "--domain", "d.toml", "-o", "m.json")[0] == 0
     assert load("m.json").domain.classes == ("no", "yes")
     Path("d.toml").write_text("row_nrom = 1.0\n")
@@ -373,7 +373,7 @@ def test_predict(run, folder):
 
 
 def test_every_command_has_help(run):
-    for command in ("", "fit", "predict", "inspect", "plan", "report", "methods", "budget",
+    for command in ("", "fit", "predict", "inspect", "check", "report", "methods", "budget",
                     "budget create", "budget show", "budget verify"):  # fmt: skip
         code, out, _ = run(*command.split(), "--help")
         assert code == 0

@@ -24,8 +24,8 @@ FIT = [
     "1",
     "--n-samples",
     str(N),
-    "--n-iter",
-    "2",
+    "--param",
+    "n_iter=2",
 ]
 NASTY = "age\x1b[31m\x9b2J\u202e\r"
 DEEP = "[" * 100_000 + "]" * 100_000
@@ -68,7 +68,7 @@ def test_column_names_do_not_steer_the_terminal(run, more):
         run("fit", "t.csv", "-o", "m.json", *facts, *more),
         run("inspect", "m.json"),
         run("inspect", "m.json", "--json"),
-        run("plan", "t.csv", *facts, *more),
+        run("check", "t.csv", *facts, *more),
         run("predict", "m.json", "t.csv"),
         run("check", "t.csv", *FIT[:4], "-o", "f.yaml"),
         run("check", "t.csv", "--domain", "f.yaml"),
@@ -109,7 +109,7 @@ def test_a_report_shows_any_column_name(run, name):
         (6, "inspect deep.json"),
         (3, "fit deep.jsonl --target label --classes 0,1 -o n.json"),
         (3, "fit deep.jsonl --target label --classes 0,1 -o n.json --prepare private"),
-        (2, "plan --n-features 3 --classes 0,1 --param step_size=DEEP"),
+        (2, "check --n-features 3 --classes 0,1 --param step_size=DEEP"),
         (2, "check t.csv --domain deep.json"),
         (2, "check t.csv --domain deep.toml"),
         (2, "check t.csv --domain deep.yaml"),
@@ -283,17 +283,6 @@ def test_a_report_is_printed_where_its_file_fails_and_kept_where_stdout_fails(
     kept.parent.rmdir()
 
 
-def test_a_report_is_kept_where_its_page_cannot_be_drawn(run, paid, monkeypatch):
-    """Without matplotlib the page cannot be made; the evaluation was paid and nothing of it was shown."""
-    with monkeypatch.context() as patch:
-        patch.setitem(sys.modules, "matplotlib.figure", None)
-        code, _, err = run(*paid, "-o", "report.html")
-    assert code == 6
-    assert "matplotlib" in err
-    assert not Path("report.html").exists()
-    kept_report(err)
-
-
 def test_a_report_is_kept_where_nobody_reads_it(run, paid, monkeypatch):
     def gone(text, **more):
         if not more.get("err"):
@@ -362,8 +351,8 @@ def test_odd_terms_are_refused_with_a_remedy(run, epsilon, delta):
     assert "between" in err
     assert not Path("odd.db").exists()
     for line in (
-        ["plan", "--n-features", "3", "--classes", "0,1"],
-        ["plan", "t.csv", "--target", "label", "--classes", "no,yes", "--prepare", "private"],
+        ["check", "--n-features", "3", "--classes", "0,1"],
+        ["check", "t.csv", "--target", "label", "--classes", "no,yes", "--prepare", "private"],
         ["evaluate", "m.json", "t.csv", "--target", "label"],
     ):
         code, _, err = run(*line, *terms)

@@ -51,13 +51,13 @@ def test_fit_for_persons_with_their_own_account(run, visits, tmp_path):
 
 def test_plan_and_mistakes(run, visits):
     words = ["--classes", "0,1", "--person", "patient_id"]
-    code, text = run("plan", *words, "--n-features", 2)
+    code, text = run("check", *words, "--n-features", 2)
     assert code == 0
     assert "one person" in text
     code, text = run("fit", visits, "-o", "m.json", "--target", "died", *words[:-1], "who")
     assert code != 0
     assert "There is no column 'who'" in text
-    code, text = run("plan", *words, "--method", "lasso", "--n-features", 2)
+    code, text = run("check", *words, "--method", "lasso", "--n-features", 2)
     assert code == 2
     assert "--rows-per-unit 1" in text
 

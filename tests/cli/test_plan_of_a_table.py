@@ -1,4 +1,4 @@
-"""`dpsparse plan TABLE`: the price of the fit that the same words would pay for, from the header alone."""
+"""`dpsparse check TABLE`: the price of the fit that the same words would pay for, from the header alone."""
 
 import json
 
@@ -37,7 +37,7 @@ WORDS = ["--target", "label", "--classes", "no,yes", "--json"]
 
 def test_the_price_is_that_of_the_fit(run, table, tmp_path):
     words = [table, *WORDS, "--prepare", "private", "--drop", "id"]
-    code, printed = run("plan", *words)
+    code, printed = run("check", *words)
     assert code == 0
     priced = json.loads(printed)["guarantee"]
     code, printed = run("fit", *words, "-o", tmp_path / "m.json")
@@ -51,21 +51,26 @@ def test_the_price_is_that_of_the_fit(run, table, tmp_path):
 def test_only_the_header_is_read(run, tmp_path):
     path = tmp_path / "broken.csv"
     path.write_bytes(b"age,town,label\n" + MARK.encode() + b",,,,,\n")
-    code, printed = run("plan", path, *WORDS, "--prepare", "private")
+    code, printed = run("check", path, *WORDS, "--prepare", "private")
     assert code == 0
     assert MARK not in printed
-    code, printed = run("plan", path, *WORDS)
+    code, printed = run("check", path, *WORDS)
     assert code == 0
     assert MARK not in printed
+
+
+def price(printed):
+    record = json.loads(printed)
+    return record["guarantee"], record["parameters"]
 
 
 def test_columns_are_counted_without_target_person_and_drop(run, table):
     told = {}
     for n in (1, 2, 3):
-        told[n] = run("plan", "--n-features", n, "--classes", "no,yes", "--json")[1]
-    assert run("plan", table, *WORDS)[1] == told[3]
-    assert run("plan", table, *WORDS, "--drop", "id")[1] == told[2]
-    code, printed = run("plan", table, *WORDS, "--person", "id", "--drop", "town")
+        told[n] = price(run("check", "--n-features", n, "--classes", "no,yes", "--json")[1])
+    assert price(run("check", table, *WORDS)[1]) == told[3]
+    assert price(run("check", table, *WORDS, "--drop", "id")[1]) == told[2]
+    code, printed = run("check", table, *WORDS, "--person", "id", "--drop", "town")
     assert code == 0
     assert json.loads(printed)["guarantee"]["unit"].startswith("one person")
 
@@ -82,7 +87,7 @@ def test_columns_are_counted_without_target_person_and_drop(run, table):
     ],
 )
 def test_what_is_missing_is_named(run, table, words, code, said):
-    found, printed = run("plan", *words)
+    found, printed = run("check", *words)
     assert found == code
     assert said in printed
     assert MARK not in printed
@@ -91,11 +96,8 @@ def test_what_is_missing_is_named(run, table, words, code, said):
 def test_the_ledger_is_asked_and_not_charged(run, table):
     Ledger("b.db", epsilon=0.5, delta=1e-6)
     words = [table, *WORDS[:4], "--prepare", "private", "--ledger", "b.db"]
-    assert "would REFUSE it" in run("plan", *words)[1]
-    code, printed = run("tune", *words, "--candidates", "n_nonzero=[1,2]", "--plan")
-    assert code == 0
-    assert "would REFUSE it" in printed
-    assert "would allow it" in run("plan", *words, "--epsilon", 0.3)[1]
+    assert "would REFUSE it" in run("check", *words)[1]
+    assert "would allow it" in run("check", *words, "--epsilon", 0.3)[1]
     assert Ledger("b.db").history() == []
 
 
@@ -103,10 +105,10 @@ def test_the_ledger_is_asked_and_not_charged(run, table):
 
 
 def test_ranges_have_one_style(run, table):
-    code, printed = run("plan", table, "--target", "age", "--target-range", "-1..5", "--json")
+    code, printed = run("check", table, "--target", "age", "--target-range", "-1..5", "--json")
     assert code == 0
     for wrong in ("0", "0-5", "a..b", ".."):
-        words = ["plan", table, "--target", "age", "--target-range", wrong, "5"]
+        words = ["check", table, "--target", "age", "--target-range", wrong, "5"]
         code, printed = run(*words)
         assert code == 2
         assert "--target-range" in printed

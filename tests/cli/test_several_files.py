@@ -8,7 +8,7 @@ import pytest
 from dpsparse.cli import main
 
 pytestmark = pytest.mark.filterwarnings("ignore::dpsparse.exceptions.NotPrivateWarning")
-COMMON = ("--classes", "0,1", "--target", "y", "--random-state", "3", "--n-iter", "4")
+COMMON = ("--classes", "0,1", "--target", "y", "--random-state", "3", "--param", "n_iter=4")
 
 
 @pytest.fixture

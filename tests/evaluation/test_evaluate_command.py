@@ -21,7 +21,7 @@ def folder(tmp_path, monkeypatch, run):
         lines = [f"p{i // 3},{a},{y}" for i, (a, y) in enumerate(zip(age, label, strict=True))]
         Path(name).write_text("person,age,label\n" + "\n".join(lines) + "\n")
     facts = ["--classes", "no,yes", "--feature-bound", "100"]
-    options = ["--target", "label", "--drop", "person", "--epsilon", "20", "--n-iter", "3"]
+    options = ["--target", "label", "--drop", "person", "--epsilon", "20", "--param", "n_iter=3"]
     assert run("fit", "train.csv", "-o", "m.json", *options, *facts)[0] == 0
     return tmp_path
 
@@ -41,11 +41,10 @@ def test_report_and_payment(run, folder):
     assert len(Ledger("b.db").history()) == 1
 
 
-def test_page_and_persons(run, folder):
-    code, out, _ = run(*BASIC, "-o", "r.html", "--person", "person")
+def test_persons(run, folder):
+    code, out, _ = run(*BASIC, "--person", "person")
     assert code == 0
     assert "one person" in out
-    assert "<svg" in Path("r.html").read_text()
 
 
 @pytest.mark.parametrize(

@@ -212,7 +212,7 @@ def cli_cases(model, sign):
     `model` is the text of a model fitted on columns age and visits, `sign` puts a right checksum
     on a header.
     """
-    facts = ("--row-norm", "1", "--n-samples", "600", "--n-iter", "2", "-o", "out.json")
+    facts = ("--row-norm", "1", "--n-samples", "600", "--param", "n_iter=2", "-o", "out.json")
     pay = ("--ledger", "budget.db")
     classify = (*facts, "--classes", "no,yes", *pay)
     regress = (*facts, "--target-range", "-10..10", *pay)
@@ -270,7 +270,7 @@ def cli_cases(model, sign):
                     "fit",
                     "x.csv",
                     *target,
-                    *(w for w in classify if w not in ("--n-iter", "2")),
+                    *(w for w in classify if w not in ("--param", "n_iter=2")),
                     "--method",
                     method,
                     "--n-nonzero",
@@ -332,11 +332,11 @@ def cli_cases(model, sign):
                 **{f"x.csv.{name}": damaged},
             )
     headless, told = {"x.csv": HEADED.split(b"\n", 1)[1]}, (*target, "--classes", "0,1")
-    add("no header: plan", 3, ["plan", "x.csv", *told], **headless)
+    add("no header: plan", 3, ["check", "x.csv", *told], **headless)
     add(
         "no header: plan of preparation",
         3,
-        ["plan", "x.csv", *told, "--drop", "age", "--prepare", "private"],
+        ["check", "x.csv", *told, "--drop", "age", "--prepare", "private"],
         **headless,
     )
     for kind, content in (("table", HEADED), ("rows", LINES["text label"])):
@@ -345,7 +345,7 @@ def cli_cases(model, sign):
         add(f"{kind} as model: report", 6, ["report", "x.csv", "-o", "card.html"], **rows)
         add(f"{kind} as model: predict", 6, ["predict", "x.csv", "x.csv"], **rows)
         add(f"{kind} as audit", 2, ["audit", "x.csv"], **rows)
-        add(f"{kind} as facts", 2, ["plan", "--n-features", "3", "--domain", "x.csv"], **rows)
+        add(f"{kind} as facts", 2, ["check", "--n-features", "3", "--domain", "x.csv"], **rows)
         add(
             f"{kind} as facts: fit",
             2,

@@ -112,9 +112,9 @@ HEADLESS = [
     "fit x.csv --target ill --classes no,yes --method lasso -o m.json",
     "fit x.csv --target ill --classes no,yes --drop Ann -o m.json",
     "fit x.csv x.csv --target ill --classes no,yes -o m.json",
-    "plan x.csv --target ill --classes no,yes",
-    "plan x.csv --target ill --classes no,yes --prepare declared",
-    "plan x.csv --classes no,yes --prepare declared",
+    "check x.csv --target ill --classes no,yes",
+    "check x.csv --target ill --classes no,yes --prepare declared",
+    "check x.csv --classes no,yes --prepare declared",
     "tune x.csv --target ill --classes no,yes --candidates n_nonzero=[1,2] -o m.json",
     "tune x.csv --target ill --classes no,yes --prepare declared --candidates n_nonzero=[1,2] -o m.json",
     "check x.csv --classes no,yes -o facts.yaml",
@@ -140,8 +140,8 @@ KEYS = [
     "fit x.jsonl --target label --classes no,yes --prepare declared -o m.json",
     "fit x.jsonl --target label --classes no,yes --prepare private -o m.json",
     "fit x.jsonl --target label --classes no,yes --method lasso -o m.json",
-    "plan x.jsonl --target label --classes no,yes --prepare declared",
-    "plan x.jsonl --target labels --classes no,yes",
+    "check x.jsonl --target label --classes no,yes --prepare declared",
+    "check x.jsonl --target labels --classes no,yes",
     "check x.jsonl --target label --classes no,yes -o facts.yaml",
     "evaluate model.json x.jsonl --target label --epsilon 1",
 ]
@@ -164,7 +164,7 @@ def test_keys_that_all_objects_share_are_the_columns(run):
     Path("x.jsonl").write_text("\n".join(map(json.dumps, rows)))
     assert column_names("x.jsonl") == ["age", "dose", "label"]
     code, _, err = run(
-        "plan", "x.jsonl", *["--target", "label", "--classes", "no,yes", "--prepare", "declared"]
+        "check", "x.jsonl", *["--target", "label", "--classes", "no,yes", "--prepare", "declared"]
     )
     assert code == 2
     assert "age, dose" in err

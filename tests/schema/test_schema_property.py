@@ -162,7 +162,6 @@ def cli_differences(case, rng):
     name = pick(rng, list(fits))
     code = compare(name, fits[name], "m.json")
     if case.seed % 4 == 0:
-        compare("plan", ["plan", data, "--domain", facts, *how, *missing])
         compare("check", ["check", data, "--domain", facts, *how, *missing])
         compare(
             "init",

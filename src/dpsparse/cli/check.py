@@ -13,25 +13,16 @@ from dpsparse._checks import show_name
 from dpsparse._files import check_output, write_whole
 from dpsparse._json import plain, readable
 from dpsparse.cli import options as opt
-from dpsparse.cli.output import emit, emit_paid, keep_paid, price_record, stage
+from dpsparse.cli.output import budget_line, emit, emit_paid, keep_paid, stage
 from dpsparse.exceptions import DPSparseError, ParameterError, SchemaError
 
 if TYPE_CHECKING:
     from dpsparse.cli.job import Job
     from dpsparse.preprocessing import TableLook
 
-ABOUT = """\
-# Public facts about {name}: what is known without looking at its rows.
-# For every column state one of
-#   bounds: [0, 120]         lowest and highest number that can occur (with fill: 40 for missing values, if you like)
-#   categories: [f, m]       the names that can occur
-#   prepare: number          scale learnt privately; also: auto, date, category, hash, text, words, drop
-# and, for the card, source: how you know it.
-"""
-
 
 @click.command()
-@click.argument("data")
+@click.argument("data", required=False)
 @opt.option(
     "--look",
     type=float,
@@ -43,20 +34,27 @@ ABOUT = """\
     required=False,
 )
 @opt.takes("fit", "facts", "data", "columns", "ledger", "json")
-def check(data: str, look: float | None, options: opt.Options) -> None:
+def check(data: str | None, look: float | None, options: opt.Options) -> None:
     """What `fit` would make of DATA and what it would cost: from the header and your options. Free without --look.
 
     Give it the words of the fit. With --n-samples, or --look, it also says what accuracy to expect, on made-up rows.
+    Without DATA state --n-features, the number of columns to come.
     """
     from dpsparse.cli.job import describe_job
 
     if options.output is not None:
         check_output(options.output, options.overwrite, options.inputs(data))
     job = describe_job(options, data)
+    if job.n_columns is None or (data is None and job.prepares):
+        raise click.UsageError(
+            "State --n-features, the number of columns to come, or name the table: dpsparse check DATA --target COLUMN "
+            "(its header alone is read). Preparation needs the table."
+        )
     if options.output is not None:
         write_whole(options.output, facts_file(job).encode(), options.overwrite)
     if look is None:
-        emit(*describe(job), options.as_json)
+        record, lines = describe(job)
+        emit(record, "\n".join([*lines, *_price(job, record)]), options.as_json)
         return
     if not job.is_table:
         raise ParameterError("--look needs named columns (CSV, Excel, Parquet).")
@@ -68,12 +66,13 @@ def check(data: str, look: float | None, options: opt.Options) -> None:
         job = replace(job, facts=facts)
 
     def show() -> None:
-        record, text = describe(job)
+        record, lines = describe(job)
+        lines += _price(job, record)
         record["look"] = plain_look(found)
-        lines = [*str(found).splitlines(), *doubts(job, found)]
-        shown = [f"{'look':<9} {show_name(line)}" for line in lines]
-        text = "\n".join([text, *shown, found.privacy_.headline])
-        emit_paid(record, text, job.ledger, options.as_json)
+        seen = [*str(found).splitlines(), *doubts(job, found)]
+        lines += [f"{'look':<9} {show_name(line)}" for line in seen]
+        lines.append(found.privacy_.headline)
+        emit_paid(record, "\n".join(lines), job.ledger, options.as_json)
 
     keep_paid(readable(plain(plain_look(found))), "look.json", show)
 
@@ -95,7 +94,14 @@ def facts_file(job: Job) -> str:
     facts |= {"missing_values": list(job.missing_words)}
     stated = {name: value for name, value in facts.items() if value}
     dump = import_yaml().safe_dump
-    lines = [ABOUT.format(name=show_name(Path(str(job.data)).name))]
+    lines = [
+        f"# Public facts about {show_name(Path(str(job.data)).name)}: what is known without looking at its rows.\n"
+        "# For every column state one of\n"
+        "#   bounds: [0, 120]    lowest and highest number that can occur (with fill: 40 for missing values)\n"
+        "#   categories: [f, m]  the names that can occur\n"
+        "#   prepare: number     scale learnt privately; also: auto, date, category, hash, text, words, drop\n"
+        "# and, for the card, source: how you know it.\n"
+    ]
     lines += [dump(stated, sort_keys=False, allow_unicode=True), "columns:\n"]
     for name in job.header:
         if name not in (options.target, options.person):
@@ -157,9 +163,8 @@ def doubts(job: Job, found: TableLook) -> list[str]:
     ]
 
 
-def describe(job: Job, *, forecast: bool = True) -> tuple[dict[str, Any], str]:
-    """The same as a record and as lines; a forecast takes some seconds."""
-    model = job.model()
+def describe(job: Job) -> tuple[dict[str, Any], list[str]]:
+    """What is known about a fit without its price, as a record and as lines."""
     record: dict[str, Any] = {"data": job.data, "notes": job.notes(), "roles": roles(job)}
     lines = [("table", _table(job)), ("target", _target(job)), ("persons", _persons(job))]
     lines += [
@@ -167,18 +172,21 @@ def describe(job: Job, *, forecast: bool = True) -> tuple[dict[str, Any], str]:
         for role, names in record["roles"].items()
     ]  # fmt: skip
     lines += [("note", line) for line in record["notes"]]
-    if job.n_columns is None:
-        lines.append(("price", "state --n-features, the public number of columns"))
-    else:
-        price = model.plan(job.n_columns)
-        found, text = price_record(price, job.ledger)
-        record |= found
-        lines.append(("price", f"{price.guarantee.headline}; `dpsparse plan` lists its parts"))
-        if job.ledger is not None:
-            lines.append(("budget", text.splitlines()[-1]))
-        if forecast:
-            lines.append(("expect", _expected(job, record)))
-    return record, "\n".join(f"{name:<9} {line}" for name, line in lines)
+    return record, [f"{name:<9} {line}" for name, line in lines]
+
+
+def _price(job: Job, record: dict[str, Any]) -> list[str]:
+    """The plan of the fit, whether the ledger would pay for it, and what accuracy to expect."""
+    columns = job.n_columns
+    assert columns is not None  # else `check` has refused
+    price = job.model().plan(columns)
+    text = str(price)
+    record |= {"guarantee": price.guarantee.to_dict(), "parameters": dict(price.parameters)}
+    if job.ledger is not None:
+        record["allowed"] = job.ledger.would_allow(price)
+        verdict = "allow" if record["allowed"] else "REFUSE"
+        text += f"\nthe ledger would {verdict} it; {budget_line(job.ledger)}"
+    return [f"expect    {_expected(job, columns, record)}", text]
 
 
 def roles(job: Job) -> dict[str, list[str]]:
@@ -202,13 +210,12 @@ def roles(job: Job) -> dict[str, list[str]]:
 
 
 def _table(job: Job) -> str:
+    if job.data is None:
+        return f"one of {job.n_columns} columns, to come"
     if not job.is_table:
         return "without named columns; its rows are sparse numbers"
-    how = (
-        "prepared as below"
-        if job.prepares
-        else "taken as numbers (--prepare private learns what they are)"
-    )
+    numbers = "taken as numbers (--prepare private learns what they are)"
+    how = "prepared as below" if job.prepares else numbers
     return f"{len(job.header)} columns in the header, {len(job.features)} are features, {how}"
 
 
@@ -228,12 +235,12 @@ def _persons(job: Job) -> str:
     return "single rows are protected; if a person may have several, name their column (--person)"
 
 
-def _expected(job: Job, record: dict[str, Any]) -> str:
+def _expected(job: Job, columns: int, record: dict[str, Any]) -> str:
     """What the fit reaches on made-up rows of this shape: whether the budget is enough for that many columns."""
     from dpsparse.model_selection import expected_accuracy
 
-    rows, columns = job.facts.domain.n_samples, job.n_columns
-    if rows is None or columns is None:
+    rows = job.facts.domain.n_samples
+    if rows is None:
         return "state --n-samples, a public guess of the number of rows, to see it"
     inner = opt.make_estimator(job.options, job.facts.domain, None).set_params(random_state=None)
     try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import hashlib
 import io
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -28,8 +29,6 @@ from dpsparse.cli.output import (
     facts_of,
     keep_model,
     note,
-    on_terminal,
-    price_record,
     say,
     stage,
     summary,
@@ -49,14 +48,7 @@ def program() -> None:
     """Differentially private sparse linear models, from files."""
 
 
-for _command in (
-    budget,
-    check,
-    lab,
-    audit,
-    evaluate,
-    tune,
-):
+for _command in (budget, check, lab, audit, evaluate, tune):
     program.add_command(_command)
 
 
@@ -82,7 +74,7 @@ def fit(data: tuple[str, ...], options: opt.Options) -> None:
     if known is not None:
         model.plan(known)  # refuse bad parameters before a long read
     rows = stream_rows(job, data, model) if streamed else read_rows(job, model)
-    told = describe(job, forecast=False)[1].splitlines() if on_terminal() else job.notes()
+    told = describe(job)[1] if sys.stderr.isatty() else job.notes()
     for line in told:
         note(line)
     with stage("fitting"):
@@ -163,31 +155,6 @@ def inspect(model: Path, top: int, as_json: bool) -> None:
         "top_weights": weights,
     }
     emit(record, "\n".join(lines), as_json)
-
-
-@program.command()
-@click.argument("data", required=False)
-@opt.takes("fit", "facts", "data", "columns", "ledger", "json")
-def plan(data: str | None, options: opt.Options) -> None:
-    """The price of a fit before paying it; spends nothing. Of DATA, a table, the header alone is read.
-
-    Without DATA state --n-features, the number of columns to come.
-    """
-    from dpsparse.cli.job import describe_job
-
-    job = describe_job(options, data)
-    if job.prepares and data is None:
-        raise click.UsageError(
-            "The price of preparation depends on the columns; name the table: dpsparse plan DATA ... (its header "
-            "alone is read)."
-        )
-    model = job.model()
-    if job.n_columns is None:
-        raise click.UsageError(
-            "State --n-features, the number of columns to come, or name a table: dpsparse plan DATA --target COLUMN "
-            "(its header alone is read)."
-        )
-    emit(*price_record(model.plan(job.n_columns), job.ledger), options.as_json)
 
 
 @program.command()

@@ -33,7 +33,7 @@ from dpsparse.cli.output import emit_paid, keep_paid, stage, warn
 @opt.option(
     "--person", about="Column that identifies the person of a row; people are protected, not rows."
 )
-@opt.output("File to write as well: .html is a page, anything else JSON.", required=False)
+@opt.output("File to write as well (.json); `dpsparse report` makes a page of it.", required=False)
 @opt.takes("delta", "adjacency", "random_state", "data", "ledger", "json")
 def evaluate(
     model: Path,
@@ -83,9 +83,7 @@ def evaluate(
 
     def show() -> None:
         if path is not None:
-            page = path.suffix.lower() in (".html", ".htm")
-            content = report.to_html(model.name) if page else text
-            write_whole(path, content.encode(), options.overwrite)
+            write_whole(path, text.encode(), options.overwrite)
         emit_paid(record, str(report), ledger, options.as_json)
 
     keep_paid(text, "report.json", show)

@@ -40,6 +40,7 @@ from dpsparse.io.streams import format_of
 from dpsparse.io.tables import (
     Chosen,
     NotNumericTable,
+    Table,
     column_names,
     has_target,
     index_columns,
@@ -50,15 +51,6 @@ if TYPE_CHECKING:
     from dpsparse.domain import Domain
     from dpsparse.domain.file import Facts
 
-# Roles that options give to columns, by the name of the field.
-_ROLES = {
-    "numbers": ("--numbers", "number"),
-    "dates": ("--dates", "date"),
-    "texts": ("--text", "text"),
-    "words": ("--words", "words"),
-    "drop": ("--drop", "drop"),
-}
-_PREPARES = ("prepare", "bounds", "categories", "hashed", "fills", *list(_ROLES)[:-1])
 DECISIONS = (
     "--bounds COLUMN=LOW..HIGH, --categories COLUMN=A,B, --numbers, --dates or --categories COLUMN (learnt privately), "
     "--hash, --text, --words or --drop COLUMN; or --prepare private for all of them"
@@ -67,7 +59,7 @@ DECISIONS = (
 
 @dataclass(frozen=True)
 class Job:
-    """What `fit`, `plan`, `tune` and `check` do to DATA; only its header was read."""
+    """What `fit`, `tune` and `check` do to DATA; only its header was read."""
 
     options: Options
     facts: Facts
@@ -83,10 +75,10 @@ class Job:
     @cached_property
     def prepares(self) -> bool:
         """Whether anything was said about columns that needs preparation."""
-        domain = self.facts.domain
-        stated = any(getattr(self.options, name) for name in _PREPARES) or self.missing_words
-        declared = self.facts.roles or domain.bounds or domain.categories or domain.fill
-        return bool(stated or declared)
+        o, domain = self.options, self.facts.domain
+        stated = o.prepare, o.bounds, o.categories, o.numbers, o.dates, o.hashed, o.texts, o.words, o.fills  # fmt: skip
+        declared = self.facts.roles, domain.bounds, domain.categories, domain.fill
+        return any(map(bool, (*stated, self.missing_words, *declared)))
 
     @property
     def missing_words(self) -> tuple[str, ...]:
@@ -227,8 +219,14 @@ def _declared(
         columns, sign, width = text.rpartition("=")
         for column in names_of([columns if sign else text]):
             roles[state(column, "--hash")] = _hashed(width, text) if sign else "hash"
-    for name, (option, role) in _ROLES.items():
-        for column in names_of(getattr(options, name)):
+    for option, role, typed in (
+        ("--numbers", "number", options.numbers),
+        ("--dates", "date", options.dates),
+        ("--text", "text", options.texts),
+        ("--words", "words", options.words),
+        ("--drop", "drop", options.drop),
+    ):
+        for column in names_of(typed):
             roles[state(column, option)] = role
     for text in options.fills:
         column, value = pair_of(text, "--fill", "age=40")
@@ -325,21 +323,8 @@ def check_scales(model: Any, names: Any, streamed: bool = False) -> None:
 
 # ---- rows -----------------------------------------------------------------------------------------
 
-# Roles of columns that hold names, in which a decimal comma changes nothing.
-_NAMES = ("category", "hash", "text", "words")
 
-
-@dataclass(frozen=True)
-class Training:
-    """What a method is fitted to."""
-
-    X: Any
-    y: Any = None
-    persons: np.ndarray | None = None
-    feature_names: Any = None
-
-
-def read_rows(job: Job, model: Any) -> Training:
+def read_rows(job: Job, model: Any) -> Table:
     """The rows of one file, raw where a pipeline prepares them, else numbers."""
     with stage(f"reading {Path(str(job.data)).name}"):
         if not job.prepares:
@@ -348,7 +333,7 @@ def read_rows(job: Job, model: Any) -> Training:
         return _with_targets(str(job.data), job.options, *_wanted_cells(job), classes, missing)
 
 
-def read_cells(job: Job) -> Training:
+def read_cells(job: Job) -> Table:
     """Raw cells of features, targets and persons; nothing is refused for what a target is."""
     options, (wanted, names) = job.options, _wanted_cells(job)
     if job.facts.domain.classes is not None:
@@ -356,16 +341,16 @@ def read_cells(job: Job) -> Training:
     with stage(f"reading {Path(str(job.data)).name}"):
         cells = read_columns(str(job.data), columns=wanted, names=names, **options.reading)
     y = cells.pop(options.needed_target)
-    return Training(
-        cells, y, None if options.person is None else person_names(cells.pop(options.person))
-    )
+    persons = None if options.person is None else person_names(cells.pop(options.person))
+    return Table(cells, y, None, persons)
 
 
 def _wanted_cells(job: Job) -> tuple[list[str], set[str]]:
-    """Features, target and person of a table, and those of them that hold names."""
+    """Features, target and person of a table, and those of them that hold names, in which a decimal comma changes
+    nothing."""
     domain, roles = job.roles if job.prepares else (job.facts.domain, {})
     others = [job.options.needed_target, *([job.options.person] if job.options.person else [])]
-    names = {name for name, role in roles.items() if not isinstance(role, str) or role in _NAMES}
+    names = {name for name, role in roles.items() if role not in ("auto", "number", "date", "drop")}
     return [*job.features, *others], {*names, *(domain.categories or {}), *others[1:]}
 
 
@@ -376,7 +361,7 @@ def _with_targets(
     names: set[str],
     classes: Any,
     missing: Sequence[str],
-) -> Training:
+) -> Table:
     """Raw columns of a file with targets and persons; those of `names` hold names."""
     target, person = options.needed_target, options.person
     cells = read_columns(
@@ -393,10 +378,10 @@ def _with_targets(
         cells = {name: column[kept] for name, column in cells.items()}
     y = targets_of(cells.pop(target), classes)
     persons = None if person is None else person_names(cells.pop(person))
-    return Training(cells, y, persons)
+    return Table(cells, y, None, persons)
 
 
-def _read_numbers(job: Job, model: Any) -> Training:
+def _read_numbers(job: Job, model: Any) -> Table:
     options = job.options
     names = job.features if job.is_table else None
     try:
@@ -416,10 +401,10 @@ def _read_numbers(job: Job, model: Any) -> Training:
     if names is not None and not np.isfinite(table.X.data).all():
         raise undecided(names)
     check_scales(model, table.feature_names)
-    return Training(table.X, table.y, table.persons, table.feature_names)
+    return table
 
 
-def stream_rows(job: Job, paths: tuple[str, ...], model: Any) -> Training:
+def stream_rows(job: Job, paths: tuple[str, ...], model: Any) -> Table:
     """Rows of several files, or of more than memory holds: read, clipped and stored by `fit`, then streamed."""
     from dpsparse.rows import Rows
     from dpsparse.rows.sources import of_files
@@ -446,7 +431,7 @@ def stream_rows(job: Job, paths: tuple[str, ...], model: Any) -> Training:
         chosen = Chosen(options.needed_target, None, tuple(options.dropped))
         source = of_files(paths, options.layout, chosen, memory)
     check_scales(model, source.feature_names, streamed=True)
-    return Training(source, feature_names=source.feature_names)
+    return Table(source, None, source.feature_names)
 
 
 def rows_for(fitted: Any, data: str, options: Options) -> Any:
@@ -458,7 +443,7 @@ def rows_for(fitted: Any, data: str, options: Options) -> Any:
     return _numbers_for(fitted, data, options).X
 
 
-def labelled_rows(fitted: Any, data: str, options: Options) -> Training:
+def labelled_rows(fitted: Any, data: str, options: Options) -> Table:
     """Rows for a fitted model with their targets, and the person of every row if a column names them."""
     person, classes = options.person, getattr(fitted, "classes_", None)
     if person is not None and person == options.target:
@@ -478,7 +463,7 @@ def labelled_rows(fitted: Any, data: str, options: Options) -> Training:
     return _with_targets(data, options, columns, names, classes, missing)
 
 
-def _numbers_for(fitted: Any, data: str, options: Options, **targets: Any) -> Training:
+def _numbers_for(fitted: Any, data: str, options: Options, **targets: Any) -> Table:
     names = None if hasattr(fitted, "model_") else fitted.feature_names_
     unnamed = [] if names is not None else options.dropped
     if names is None and options.target is not None and targets.get("target") is None:
@@ -497,7 +482,7 @@ def _numbers_for(fitted: Any, data: str, options: Options, **targets: Any) -> Tr
         raise SchemaError(
             f"The data has {table.X.shape[1]} feature columns and the model {fitted.n_features_in_}."
         )
-    return Training(table.X, table.y, table.persons)
+    return table
 
 
 def _raw_names(fitted: Any) -> list[str] | None:

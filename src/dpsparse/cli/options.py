@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from dpsparse.io.streams import Layout
 
 Command = Callable[..., Any]
-FORMATS = ["svmlight", "csv", "tsv", "jsonl", "xlsx", "parquet"]
 NEIGHBOURS = click.Choice(["add-remove", "replace-one"])
 
 
@@ -75,17 +74,15 @@ class Options:
     # How a model is fitted.
     method: str | None = _fit("--method",
         about="Which algorithm; see `dpsparse methods`.  [default: auto, which chooses from public facts; gradient "
-        "where --n-iter, --radius or --param is given]")
+        "where --param is given]")
     epsilon: float = _fit("--epsilon", default=1.0, about="Privacy loss of this fit; inf is the non-private model.")
     delta: float = _fit("--delta", default=1e-06,
         about="Probability that the guarantee fails; well below one over the number of rows.")
     adjacency: str | None = _fit("--adjacency", type=NEIGHBOURS,
         about="Which tables are neighbours.  [default: the ledger's, or add-remove]")
-    n_iter: int | None = _fit("--n-iter", type=int, about="Number of noisy steps; fixed in advance.")
     n_nonzero: int | None = _fit("--n-nonzero", type=int, about="How many weights to keep.")
-    radius: float | None = _fit("--radius", type=float, about="L1 bound on the weights.")
     params: tuple[str, ...] = _fit("--param", default=(), multiple=True, metavar="NAME=VALUE",
-        about="A hyper-parameter of the method (see `dpsparse methods`); repeatable.")
+        about="A hyper-parameter of the method, such as n_iter=50 (see `dpsparse methods`); repeatable.")
     random_state: int | None = _fit("--random-state", type=int,
         about="Seed of the noise, for experiments: NOT private.")
 
@@ -112,11 +109,11 @@ class Options:
     drop: tuple[str, ...] = _data("--drop", default=(), multiple=True, metavar="COLUMNS",
         about="Columns that are not features, as a,b; repeatable.")
     n_features: int | None = _data("--n-features", type=int,
-        about="Number of columns, of a svmlight file or for a plan without data.")
+        about="Number of columns, of a svmlight file or for a price without data.")
     zero_based: bool = _data("--zero-based", default=False, is_flag=True,
         about="The first feature of a svmlight file is 0.")
-    file_format: str | None = _data("--format", type=click.Choice(FORMATS),
-        about="Format of the file, if its name does not show it.")
+    file_format: str | None = _data("--format",
+        about="Format of the file, if its name does not show it: svmlight, csv, tsv, jsonl, xlsx or parquet.")
     sep: str | None = _data("--sep", metavar="CHARACTER",
         about="Separator of cells: ';' or '|' or tab.  [default: a comma, in .tsv files a tab]")
     decimal: str | None = _data("--decimal", type=click.Choice([".", ","]),
@@ -204,9 +201,6 @@ class Options:
         return (*more, self.domain_file, self.ledger_path)
 
 
-_FIELDS = {part.name: part for part in fields(Options)}
-
-
 def takes(*groups: str) -> Callable[[Command], Command]:
     """The command gets these groups of options as one record, `options`, with what other decorators of it add.
 
@@ -216,17 +210,17 @@ def takes(*groups: str) -> Callable[[Command], Command]:
     def decorate(command: Command) -> Command:
         @wraps(command)
         def call(**typed: Any) -> Any:
-            stated = {name: typed.pop(name) for name in list(typed) if name in _FIELDS}
+            stated = {part.name: typed.pop(part.name) for part in fields(Options) if part.name in typed}  # fmt: skip
             return command(options=Options(**stated), **typed)
 
         made: Command = call
-        for name, part in reversed(_FIELDS.items()):
+        for part in reversed(fields(Options)):
             facts = part.metadata
-            if facts and (facts["group"] in groups or name in groups):
+            if facts and (facts["group"] in groups or part.name in groups):
                 more = dict(facts["click"])
                 if part.default not in (None, ()):
                     more["default"] = part.default
-                made = option(*facts["names"], name, about=facts["about"], **more)(made)
+                made = option(*facts["names"], part.name, about=facts["about"], **more)(made)
         return made
 
     return decorate
@@ -304,8 +298,7 @@ def methods() -> dict[str, dict[str, Any]]:
 def make_estimator(options: Options, domain: Domain, ledger: Any) -> Any:
     """The estimator that the options describe; unknown parameters are named with what there is."""
     known = methods()
-    special = options.n_iter or options.radius or options.params
-    method = options.method or ("gradient" if special else "auto")
+    method = options.method or ("gradient" if options.params else "auto")
     if method not in known:
         raise ParameterError(f"There is no method {method!r}; there are: {', '.join(known)}.")
     if domain.classes is not None and domain.target_bound is not None:
@@ -331,42 +324,26 @@ def make_estimator(options: Options, domain: Domain, ledger: Any) -> Any:
     )
 
 
-# What `--param` does not set, and the option that does.
-_OWN_OPTIONS = {
-    "ledger": "--ledger",
-    "epsilon": "--epsilon",
-    "delta": "--delta",
-    "adjacency": "--adjacency",
-    "random_state": "--random-state",
-    "domain": "--domain FILE, --classes, --target-range and the other public facts",
-}
-
-
 def _hyper_parameters(options: Options, method: str, kind: Any) -> dict[str, Any]:
-    """What --n-iter, --n-nonzero, --radius and --param say of the method. Only its own parameters are allowed: an
-    option that fixes the account or the price must not be undone by another one."""
+    """What --n-nonzero and --param say of the method. Only its own parameters are allowed: an option that fixes the
+    account or the price must not be undone by another one."""
     from dpsparse.methods.base import hyper_parameters
 
-    stated = [
-        (f"--{name.replace('_', '-')}", name, getattr(options, name))
-        for name in ("n_iter", "n_nonzero", "radius")
-        if getattr(options, name) is not None
-    ]
-    pairs = [pair_of(text, "--param", "NAME=VALUE") for text in options.params]
-    stated += [(f"--param {name}", name, parse_value(value)) for name, value in pairs]
-    known, values = hyper_parameters(kind), {}
-    for option_, name, value in stated:
-        if name in _OWN_OPTIONS:
-            raise ParameterError(
-                f"{option_} is refused: --param sets hyper-parameters only. Use {_OWN_OPTIONS[name]}."
-            )
-        if name not in known:
-            raise ParameterError(
-                f"{option_}: the method {method!r} has no such hyper-parameter; it has: {', '.join(known)}."
-            )
+    known = hyper_parameters(kind)
+    values: dict[str, Any] = {}
+    if options.n_nonzero is not None:
+        values["n_nonzero"] = options.n_nonzero
+    for text in options.params:
+        name, value = pair_of(text, "--param", "NAME=VALUE")
         if name in values:
             raise ParameterError(f"{name} is stated twice; state it once.")
-        values[name] = value
+        values[name] = parse_value(value)
+    for name in values:
+        if name not in known:
+            raise ParameterError(
+                f"--param {name}: the method {method!r} has no such hyper-parameter; it has: {', '.join(known)}. "
+                "Terms, account, seed and public facts have options of their own."
+            )
     return values
 
 

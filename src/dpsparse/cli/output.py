@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -19,9 +19,8 @@ from dpsparse._json import plain, readable
 from dpsparse.exceptions import DPSparseError, LedgerError, ModelFileError
 
 if TYPE_CHECKING:
-    from dpsparse.cli.job import Job, Training
-
-T = TypeVar("T")
+    from dpsparse.cli.job import Job
+    from dpsparse.io import Table
 
 
 class Group(click.Group):
@@ -34,11 +33,6 @@ class Group(click.Group):
         ]
         with formatter.section("Commands"):
             formatter.write_dl(rows)
-
-
-def on_terminal() -> bool:
-    """Whether a person reads what is said on the way."""
-    return sys.stderr.isatty()
 
 
 @contextmanager
@@ -103,8 +97,8 @@ def emit_paid(record: dict[str, Any], text: str, ledger: Any, as_json: bool) -> 
         raise failed
 
 
-def keep_paid(content: str, name: str, work: Callable[[], T]) -> T:
-    """What `work` gives. Where it fails, `content` is kept elsewhere, at last on stdout: it is paid for."""
+def keep_paid(content: str, name: str, work: Callable[[], None]) -> None:
+    """Show or write a result. Where `work` fails, `content` is kept elsewhere, at last on stdout: it is paid for."""
     try:
         return work()
     except ShownError:
@@ -112,16 +106,11 @@ def keep_paid(content: str, name: str, work: Callable[[], T]) -> T:
     except (Exception, KeyboardInterrupt) as error:
         ours = isinstance(error, DPSparseError)
         reason = str(error) if ours else f"The result cannot be shown ({type(error).__name__})."
-    kept = keep_elsewhere(lambda folder: _written(folder / name, content))
+    kept = keep_elsewhere(name, content.encode())
     if kept is None:
         say(content)
     place = "on stdout, keep it" if kept is None else f"kept in {kept}, move it from there"
     raise ModelFileError(f"{reason} The epsilon is spent; the result is {place}.")
-
-
-def _written(path: Path, content: str) -> Path:
-    write_whole(path, content.encode(), overwrite=False)
-    return path
 
 
 def budget_line(account: Any) -> str:
@@ -140,17 +129,6 @@ def csv_cell(value: Any) -> Any:
     So does a text that begins with one, so that a reader may take one off any cell that has it.
     """
     return f"'{value}" if isinstance(value, str) and value[:1] in tuple("=+-@\t\r\n'") else value
-
-
-def price_record(price: Any, ledger: Any) -> tuple[dict[str, Any], str]:
-    """A plan as a record and as text, and whether the ledger would pay for it."""
-    record = {"guarantee": price.guarantee.to_dict(), "parameters": dict(price.parameters)}
-    text = str(price)
-    if ledger is not None:
-        record["allowed"] = ledger.would_allow(price)
-        verdict = "allow" if record["allowed"] else "REFUSE"
-        text += f"\nthe ledger would {verdict} it; {budget_line(ledger)}"
-    return record, text
 
 
 def say(text: str, *, end: str = "\n") -> None:
@@ -172,7 +150,7 @@ def say(text: str, *, end: str = "\n") -> None:
 # ---- models ---------------------------------------------------------------------------------------
 
 
-def keep_model(model: Any, rows: Training, job: Job) -> tuple[Path, dict[str, Any]]:
+def keep_model(model: Any, rows: Table, job: Job) -> tuple[Path, dict[str, Any]]:
     """The model in its file, and the record about it."""
     from dpsparse.models.files import dumps
 

@@ -11,22 +11,16 @@ import click
 from dpsparse._checks import show_name
 from dpsparse._files import check_output
 from dpsparse.cli import options as opt
-from dpsparse.cli.output import emit, emit_paid, keep_model, note, price_record, stage, summary
+from dpsparse.cli.output import emit_paid, keep_model, note, stage, summary
 from dpsparse.exceptions import ParameterError
 
 if TYPE_CHECKING:
     from dpsparse.cli.job import Job
 
-MODEL = "model__"  # the last step of the pipeline that `prepare` makes
-
 
 @click.command()
 @click.argument("data")
-@opt.output(
-    "Model file to write (.json).  [required unless --plan]",
-    required=False,
-    what="model file",
-)
+@opt.output("Model file to write (.json).", what="model file")
 @click.option(
     "--candidates",
     "listed",
@@ -35,26 +29,15 @@ MODEL = "model__"  # the last step of the pipeline that `prepare` makes
     help="Values of a hyper-parameter or of the threshold, such as n_nonzero=[10,30,null]; all combinations are tried. "
     "Public: not made from the data. Repeatable.  [default: numbers of weights, and thresholds of a classifier]",
 )
-@opt.flag(
-    "--plan",
-    "plan_only",
-    about="Print the cost and stop. No row is read; state --n-features unless the table is prepared.",
-)
 @opt.takes("fit", "facts", "data", "columns", "ledger", "json")
-def tune(
-    data: str,
-    listed: tuple[str, ...],
-    plan_only: bool,
-    options: opt.Options,
-) -> None:
+def tune(data: str, listed: tuple[str, ...], options: opt.Options) -> None:
     """Choose hyper-parameters on DATA privately and train: epsilon is what the whole search spends."""
     from dpsparse.cli.job import describe_job, read_rows
     from dpsparse.model_selection import DPSearchCV
+    from dpsparse.model_selection.candidates import add_step_name
 
-    if options.output is None and not plan_only:
-        raise click.UsageError("Missing option '-o': the model file to write.")
-    if options.output is not None:
-        check_output(options.output, options.overwrite, options.inputs(data))
+    assert options.output is not None
+    check_output(options.output, options.overwrite, options.inputs(data))
     job = describe_job(options, data)
     candidates = read_candidates(listed) or default_candidates(job)
     adjacency = opt.adjacency_of(options, job.ledger)
@@ -62,27 +45,19 @@ def tune(
     estimator = job.model(seeded=False, paid=False)
     search: Any = DPSearchCV(
         estimator,
-        {
-            n if n == "threshold" or not job.prepares else MODEL + n: v
-            for n, v in candidates.items()
-        },
+        add_step_name(candidates, "model") if job.prepares else candidates,
         epsilon=options.epsilon,
         delta=options.delta,
         ledger=job.ledger,
         random_state=options.random_state,
     )
-    n_columns = job.n_columns if job.prepares or not plan_only else options.n_features
-    if plan_only and n_columns is None:
-        raise click.UsageError("--plan needs --n-features, the number of columns to come.")
-    price = None if n_columns is None else search.plan(n_columns)  # refuses before a long read
+    if job.n_columns is not None:
+        search.plan(job.n_columns)  # refuses before a long read
     if not listed:
         said = "; ".join(f"{name} {', '.join(map(str, v))}" for name, v in candidates.items())
         note(
             f"candidates, as no --candidates were named: {said}. They share one fit, which costs one choice"
         )
-    if plan_only:
-        emit(*price_record(price, job.ledger), options.as_json)
-        return
     rows = read_rows(job, estimator)
     for line in job.notes():
         note(line)
@@ -90,7 +65,7 @@ def tune(
         search.fit(rows.X, rows.y, groups=rows.persons)
     model = search.best_estimator_
     path, record = keep_model(model, rows, job)
-    chosen = {name.removeprefix(MODEL): value for name, value in search.best_params_.items()}
+    chosen = {name.removeprefix("model__"): value for name, value in search.best_params_.items()}
     record |= {"best_params": chosen}
     words = (
         ", ".join(f"{name}={show_name(value)}" for name, value in chosen.items()) or "the default"

@@ -113,12 +113,6 @@ class Report:
 
         return evaluation_figure(self)
 
-    def to_html(self, title: str = "") -> str:
-        """A self-contained page."""
-        from dpsparse.report.evaluation import evaluation_page
-
-        return evaluation_page(self, title)
-
     def to_dict(self) -> dict[str, Any]:
         """Plain types: estimates, tables, released numbers, guarantee; `from_dict` reads it again."""
         return {

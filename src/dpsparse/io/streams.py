@@ -60,7 +60,9 @@ class Layout:
 
     def __post_init__(self) -> None:
         if self.format is not None and self.format not in FORMATS:
-            raise SchemaError(f"Unknown format {self.format!r}; use {', '.join(FORMATS)}.")
+            raise ParameterError(
+                f"Unknown format {safe_repr(self.format)}; use {', '.join(FORMATS)}."
+            )
         if self.sep is not None and (len(self.separator("csv")) != 1 or self.sep in '"\r\n'):
             raise ParameterError(
                 f"The separator (sep) must be one character, such as ; or | or tab, got {safe_repr(self.sep)}."

@@ -42,9 +42,10 @@ Path_ = str | os.PathLike[str]
 
 @dataclass(frozen=True, eq=False, repr=False)  # a repr would print private targets
 class Table:
-    """What a file holds: features, targets and persons (None if not asked for), column names."""
+    """What a file holds: features, targets and persons (None if not asked for), column names. Rows that are prepared
+    or streamed later stand in `X` as raw columns or as a source."""
 
-    X: sp.csr_array
+    X: Any
     y: np.ndarray | None
     feature_names: tuple[str, ...] | None
     persons: np.ndarray | None = None

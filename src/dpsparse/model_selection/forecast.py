@@ -17,7 +17,6 @@ import math
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -30,7 +29,6 @@ from dpsparse.accounting.guarantee import cautions
 from dpsparse.domain import Domain
 from dpsparse.exceptions import NotPrivateWarning, ParameterError
 from dpsparse.methods.base import BaseDPLinearModel
-from dpsparse.methods.frank_wolfe.solve import Settings as FrankWolfe
 from dpsparse.random import make_generator
 
 
@@ -62,29 +60,6 @@ class Forecast:
         lines.append(f"  without privacy  {self.without_privacy:.3f}")
         lines.append(f"  constant answer  {self.constant:.3f}, best possible {self.reachable:.3f}")
         return "\n".join([*lines, *(f"  caution: {text}" for text in self.cautions)])
-
-    def plot(self, ax: Any = None) -> Any:
-        """The curve of score against epsilon, on `ax` if given, beside other curves; needs matplotlib.
-
-        The band is the lowest and highest of the made-up tables, the dashed line the same fit without privacy, the
-        dotted one what a constant answer reaches.
-        """
-        import matplotlib.pyplot as plt
-
-        if ax is None:
-            ax = plt.subplots(figsize=(5.4, 3.4), layout="constrained")[1]
-            ax.spines[["top", "right"]].set_visible(False)
-        (line,) = ax.plot(self.epsilon, self.score, marker="o", label=f"{self.n_samples:,} rows")
-        colour = line.get_color()
-        ax.fill_between(self.epsilon, self.low, self.high, alpha=0.2, linewidth=0, color=colour)
-        ax.axhline(self.without_privacy, linestyle="--", linewidth=1, color=colour)
-        ax.axhline(self.constant, linestyle=":", linewidth=1, color="0.5")
-        ax.set(xscale="log", xlabel="epsilon", ylabel=f"{self.metric} to expect")
-        ax.set_xticks(self.epsilon, [f"{e:g}" for e in self.epsilon])
-        ax.minorticks_off()
-        ax.set_title(f"{self.method}, {self.n_features:,} features", fontsize=10, loc="left")
-        ax.legend(frameon=False)
-        return ax
 
 
 def expected_accuracy(
@@ -121,7 +96,7 @@ def expected_accuracy(
     Returns
     -------
     Forecast
-        Scores by epsilon; `plot` draws them.
+        Scores by epsilon, the lowest and highest of them, and what a constant answer reaches.
 
     Examples
     --------
@@ -187,56 +162,6 @@ def expected_accuracy(
         reachable=float(reachable),
         cautions=cautions(max(grid), estimator.delta, n_samples),
     )
-
-
-def utility_bound(estimator: BaseDPLinearModel, n_features: int) -> float:
-    """How far `DPLasso*` is at most from the best weights of its ball: a theorem, from public numbers, free of charge.
-
-        E mean loss(w) - min over the ball  <=  8 L (r b)^2 / (T + 3)  +  2 g r b / ((T + 1) (T + 2))
-                                                + g r b (log(2 D) / (kappa' n) + 1 / S + 2^-26)
-
-    L is the curvature of the loss, g its largest slope, r the radius, b the bound of entries, T the steps, D the
-    candidates, kappa' the temperature per row, S the units of a row. It is Theorem 1 of Khanna, Lu and Raff (2023) and
-    B.1 of Raff, Khanna and Lu (2023), after Talwar, Thakurta and Zhang (2015), which print no constants. Proof:
-    docs/proofs/frank_wolfe.md.
-
-    Parameters
-    ----------
-    estimator : DPLassoClassifier or DPLassoRegressor
-        With a `radius`, and `n_samples` in its domain.
-    n_features : int
-        Number of columns of the data to come.
-
-    Returns
-    -------
-    float
-        In units of the mean training loss, before `n_nonzero` drops any weight. Constant answers of a balanced
-        classifier have a loss of log 2 = 0.69.
-
-    Examples
-    --------
-    >>> from dpsparse import Domain, DPLassoClassifier, utility_bound
-    >>> model = DPLassoClassifier(Domain(classes=[0, 1], n_samples=100_000), radius=3.0, n_iter=100)
-    >>> print(f"{utility_bound(model, n_features=1_000):.2f}")
-    0.19
-    """
-    plan = estimator.plan(n_features)
-    public: Any = plan.parameters
-    if not isinstance(plan.settings, FrankWolfe) or public["scales"] != "declared":
-        raise ParameterError(
-            "utility_bound is for DPLassoClassifier(radius=...) and DPLassoRegressor(radius=...)."
-        )
-    settings, n = plan.settings, estimator._domain.require("n_samples", "utility_bound")
-    ball = settings.radius * settings.feature_bound
-    # An offset makes slopes larger, up to 1, and the temperature falls with them.
-    slope = 1.0 if "prior" in settings.looks else settings.slope_bound
-    candidates = 2.0 * (n_features + settings.fit_intercept) * settings.n_outputs
-    steps, units = settings.n_iter, float(public["resolution"] or 2**16)  # finer without noise
-    per_row = float(public["kappa"]) * settings.slope_bound * settings.feature_bound
-    found = 8.0 * settings.loss.smoothness * ball**2 / (steps + 3.0)
-    found += 2.0 * slope * ball / ((steps + 1.0) * (steps + 2.0))
-    doubt = math.log(candidates) / (per_row * n) + 1.0 / units + 2.0**-26
-    return float(found + slope * ball * doubt)
 
 
 def _made_up(

@@ -1,16 +1,13 @@
-"""A private evaluation as a figure, as a section of the privacy card, and as a page of its own."""
+"""A private evaluation as a figure, and as a section of the privacy card."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from html import escape
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-import dpsparse
 from dpsparse._checks import show_name
-from dpsparse._html import page
 from dpsparse.report.plots import CLEAR, FAINT, INK, as_svg, new_figure
 from dpsparse.report.template import filled
 
@@ -134,13 +131,4 @@ def evaluation_section(report: Report) -> str:
         plots=[
             as_svg(_drawn(report, {name: draw}), name) for name, draw in _panels(report).items()
         ],
-    )
-
-
-def evaluation_page(report: Report, title: str = "") -> str:
-    """A page of its own: the section below the style of the privacy card."""
-    name = f"Evaluation: {title or report.model}"
-    footer = f"Made by dpsparse {dpsparse.__version__}. Everything on this page is computed from released numbers."
-    return page(
-        name, f"<h1>{escape(name)}</h1>\n{evaluation_section(report)}\n<footer>{footer}</footer>"
     )
