@@ -1,6 +1,7 @@
 """Fixtures that tests of several rooms share."""
 
 import hashlib
+import importlib
 import itertools
 import os
 import sys
@@ -54,6 +55,13 @@ def no_words_of_slow_machines(monkeypatch):
     """What is said on the way because a machine is busy, or compiles, is the business of test_progress.py."""
     monkeypatch.setattr("dpsparse.progress._SILENCE", 3600.0)
     monkeypatch.setattr("dpsparse.progress._PATIENCE", 3600.0)
+
+
+@pytest.fixture(autouse=True)
+def no_fits_of_other_tests(monkeypatch):
+    """A test counts its own fits without a ledger; those of all tests before would be priced anew at the 2nd, 4th,
+    8th ... of thousands of different fits."""
+    monkeypatch.setattr(importlib.import_module("dpsparse.private_run"), "_unpaid", {})
 
 
 @pytest.fixture(autouse=True)

@@ -20,6 +20,7 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from dpsparse._checks import show_number
+from dpsparse.accounting.conversion import dominated_epsilon
 from dpsparse.accounting.conversion import epsilon as event_epsilon
 from dpsparse.accounting.events import Event, Exponential, Repeated, Sequence, leaves
 from dpsparse.accounting.guarantee import EVALUATED, Plan
@@ -40,6 +41,7 @@ MakeReleases = Callable[[Plan], Releases]
 # are public, and hold nothing about rows.
 _unpaid: dict[tuple[str, str], Counter[Event]] = {}
 _lock = threading.Lock()
+_FEW_FITS = 4
 _RUN_IN_TASK = "DPSPARSE_FIT_IN_TASK"
 
 # None makes the ordinary releases. The audit sets its own, which write down everything that leaves.
@@ -65,7 +67,8 @@ def private_run(
     _refuse_too_many_rows(plan, rows)
     _refuse_too_many_candidates(plan, rows)
     _warn_if_not_private(plan)
-    if ledger is None and plan.table != EVALUATED:  # an evaluation reads other rows than the fit
+    # An evaluation reads other rows than the fit, and an audit makes its rows up.
+    if ledger is None and plan.table != EVALUATED and _make_releases.get() is None:
         _count_unpaid_fit(plan)
     receipt = None if ledger is None else ledger.reserve(plan)
     result = body(make_releases(plan, random_state))
@@ -159,6 +162,9 @@ def _count_unpaid_fit(plan: Plan) -> None:
 
     The warning comes before noise is drawn, so that nothing is released where warnings are errors. Fits that promise
     nothing (seeded, noiseless) are not counted: they have a warning of their own.
+
+    Of many fits the dominating Gaussians are added: the product of many kinds of steps takes seconds, and its grids
+    become so coarse that it is no lower.
     """
     if not plan.guarantee.proven:
         return
@@ -169,7 +175,8 @@ def _count_unpaid_fit(plan: Plan) -> None:
         together = Sequence(tuple(Repeated(event, n) for event, n in events.items()))
     if n_fits == 1 or n_fits & (n_fits - 1):
         return
-    spent = event_epsilon(together, plan.delta)
+    price = event_epsilon if n_fits <= _FEW_FITS else dominated_epsilon
+    spent = price(together, plan.delta)
     warnings.warn(
         f"This process has made {n_fits} private fits without a ledger. If they used the same rows, they spent epsilon "
         f"{spent:.3g} at delta {show_number(plan.delta)} together. Pass ledger=Ledger(path, epsilon=...) to every fit: "

@@ -3,6 +3,7 @@
 import importlib
 import sys
 import warnings
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -25,7 +26,9 @@ from dpsparse import (
     dp_evaluate,
     dp_inference,
 )
-from dpsparse.accounting import Repeated, epsilon
+from dpsparse.accounting import Exponential, Phase, Repeated, Sequence, epsilon
+from dpsparse.accounting.adaptive import Profile
+from dpsparse.audit.replay import check
 from dpsparse.exceptions import BudgetWarning, ParameterError, UnpaidFitsWarning
 
 private_run = importlib.import_module("dpsparse.private_run")
@@ -58,6 +61,29 @@ def test_it_warns_at_powers_of_two_and_states_the_sum():
     stated = float(texts[-1].split("epsilon ")[1].split()[0])
     exact = epsilon(Repeated(model().plan(4).event, 16), 1e-6)
     assert exact * 0.995 <= stated <= exact * 1.2
+
+
+def test_many_kinds_of_fits_are_priced_without_the_product_of_their_profiles(monkeypatch):
+    """A product of sixteen kinds takes ten seconds. That of eight is computed here once; it is a little lower."""
+    plans = [
+        replace(model().plan(4), phases=(Phase("picks", Repeated(Exponential(0.01 * i), 5)),))
+        for i in range(1, 9)
+    ]
+    together = Sequence(tuple(plan.event for plan in plans))
+    with monkeypatch.context() as patched:
+        patched.setattr(Profile, "times", None)
+        patched.setattr(private_run, "event_epsilon", lambda event, delta: 0.0)
+        texts = warnings_of(lambda: [private_run._count_unpaid_fit(plan) for plan in plans])
+    assert [text.split()[4] for text in texts] == ["2", "4", "8"]
+    stated = float(texts[-1].split("epsilon ")[1].split()[0])
+    assert epsilon(together, 1e-6) * 0.995 <= stated <= epsilon(together, 1e-6) * 1.05
+
+
+def test_audits_do_not_count():
+    """Their rows are made up."""
+    texts = warnings_of(lambda: check(model(), n_pairs=2, n_climbs=0, every=1000))
+    assert texts == []
+    assert not private_run._unpaid
 
 
 def test_where_warnings_are_errors_nothing_is_released():

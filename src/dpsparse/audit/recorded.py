@@ -33,7 +33,6 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 
 from dpsparse.accounting.guarantee import Plan
-from dpsparse.exceptions import UnpaidFitsWarning
 from dpsparse.mechanisms import Answer, Release, Tilt, Vertices
 from dpsparse.private_run import releases_made_by
 from dpsparse.random import make_generator
@@ -108,8 +107,6 @@ class Tape:
             warnings.catch_warnings(record=True) as said,
         ):
             warnings.simplefilter("always")
-            # How many fits this process has made is a fact about the process, and every run is one more.
-            warnings.simplefilter("ignore", UnpaidFitsWarning)
             result = action(*table)
         if self.script is not None:
             lengths = [[len(run.entries) for run in tape.runs] for tape in (self, self.script)]
