@@ -5,6 +5,7 @@ Every test hands a room numbers that its callers are proven never to hand it.
 
 import itertools
 import math
+import sys
 
 import numpy as np
 import pytest
@@ -144,7 +145,7 @@ def test_a_delta_that_is_not_a_number_costs_everything(monkeypatch, first):
 class _WideParts:
     """Rows in parts of a number of columns that no memory would hold."""
 
-    fit_in_memory, rows_per_unit = False, 1
+    from_source, rows_per_unit = True, 1
     domain = Domain(classes=[0, 1], feature_bound=1.0)
 
     def __init__(self, n_features):
@@ -163,6 +164,16 @@ def test_more_candidates_than_a_pick_is_proven_for_are_refused_before_the_charge
     assert ledger.history() == []
     private_run(plan, _WideParts(1000), lambda releases: None, ledger=ledger)
     assert len(ledger.history()) == 1
+
+
+def test_whether_rows_fit_in_memory_decides_no_refusal(monkeypatch):
+    """It is a fact about the rows: one row more could cause the refusal, or end it."""
+    monkeypatch.setattr(sys.modules["dpsparse.private_run"], "MOST_CANDIDATES", 8)
+    X, y = sp.csr_array(np.eye(5)), [0, 1, 0, 1, 0]
+    model = DPLassoClassifier(_WideParts.domain, radius=1.0, n_iter=3, fit_intercept=False)
+    with pytest.raises(DomainError, match="Nothing was spent"):
+        model.fit(Rows.from_csr(X, np.array(y), memory="1GB"))
+    model.fit(X, y)
 
 
 @pytest.mark.parametrize("wrong", ["epsilon", "delta", "reserve"])

@@ -125,8 +125,9 @@ def _refuse_too_many_rows(plan: Plan, rows: Rows | None) -> None:
 
 
 def _refuse_too_many_candidates(plan: Plan, rows: Rows | None) -> None:
-    """Where rows are read in parts, `mechanisms/top_k.py` draws among all weights (columns by classes) of two signs."""
-    if rows is None or rows.fit_in_memory:
+    """Where rows are read in parts, `mechanisms/top_k.py` draws among all weights (columns by classes) of two signs. Of
+    a source every table is refused: whether its rows fit in memory is a fact about the rows."""
+    if rows is None or not rows.from_source:
         return
     classes = rows.domain.classes
     n_outputs = len(classes) if isinstance(classes, tuple) and len(classes) > 2 else 1
@@ -134,8 +135,8 @@ def _refuse_too_many_candidates(plan: Plan, rows: Rows | None) -> None:
     picks = any(isinstance(leaf, Exponential) for leaf in leaves(plan.event))
     if picks and n_candidates > MOST_CANDIDATES:
         raise DomainError(
-            f"{plan.method} is proven for up to {MOST_CANDIDATES // 2} weights where rows are read in parts, and this "
-            "table has more. Hash its columns to fewer, or use DPGradientClassifier. Nothing was spent."
+            f"{plan.method} is proven for up to {MOST_CANDIDATES // 2} weights of rows from files, batches or a cluster, "
+            "and this table has more. Hash its columns to fewer, or use DPGradientClassifier. Nothing was spent."
         )
 
 

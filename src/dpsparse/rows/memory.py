@@ -149,8 +149,14 @@ class Rows:
         return 1 if self.domain.unit == "row" else self.domain.rows_per_unit or np.inf
 
     @property
+    def from_source(self) -> bool:
+        """Whether the rows are those of a source, which may be read in parts: a public fact."""
+        return not isinstance(self._parts, InMemory)
+
+    @property
     def fit_in_memory(self) -> bool:
-        """Whether a fit may hold all rows in one place."""
+        """Whether a fit may hold all rows in one place; of a source this depends on how many rows there are, so it may
+        decide how a release is computed and nothing that is seen."""
         return self._parts.fit_in_memory
 
     def table(self) -> BoundedData:
