@@ -5,6 +5,9 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 DEV_STAMP := $(VENV)/.installed-dev
 
+# Processes that run tests: as many as there are cores.
+WORKERS ?= auto
+
 # Tests start many processes: without bytecode each of them would translate the sources again.
 unexport PYTHONDONTWRITEBYTECODE
 
@@ -43,11 +46,11 @@ demo: $(STAMP)
 
 # Neighbouring tests run on one worker (worksteal), so that the prices of a file are computed once.
 test: $(DEV_STAMP)
-	$(BIN)/python -m pytest -n auto --dist worksteal -m "not slow and not spark and not dask and not postgres and not heavy and not notebook" --durations=10
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "not slow and not spark and not dask and not postgres and not heavy and not notebook" --durations=10
 
 # What takes long, clusters of processes and a data base server: one file at a time on a core, because a file shares its servers.
 test-services: $(DEV_STAMP)
-	$(BIN)/python -m pytest -n auto --dist loadfile -m "(dask or postgres or heavy or notebook) and not slow" --durations=10
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile -m "(dask or postgres or heavy or notebook) and not slow" --durations=10
 
 # Spark, half a gigabyte of it for Java 17 or newer, in a folder beside the environment of all other tests.
 SPARK := .venv-spark
@@ -59,10 +62,10 @@ test-spark: $(SPARK)/.installed
 	PYTHONPATH=$(abspath $(SPARK)) $(BIN)/python -m pytest -q -m "spark and not slow" tests/rows/test_spark.py
 
 test-slow: $(DEV_STAMP)
-	$(BIN)/python -m pytest -n auto -m slow
+	$(BIN)/python -m pytest -n $(WORKERS) -m slow
 
 nojit: $(DEV_STAMP)
-	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -n auto -m nojit
+	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -n $(WORKERS) -m nojit
 
 bench-check: $(DEV_STAMP)
 	cd experiments && ../$(BIN)/python -m lab speed
@@ -88,7 +91,7 @@ $(OLDEST)/.installed: pyproject.toml .ci/oldest.txt
 
 # Compiled code in a place of its own: Numba writes the index of its cache before the code, and another process could find that of a newer LLVM.
 test-oldest: $(OLDEST)/.installed
-	NUMBA_CACHE_DIR=$(abspath $(OLDEST))/numba $(OLDEST)/bin/python -m pytest -q -n auto tests/golden tests/test_domain.py tests/test_losses.py \
+	NUMBA_CACHE_DIR=$(abspath $(OLDEST))/numba $(OLDEST)/bin/python -m pytest -q -n $(WORKERS) tests/golden tests/test_domain.py tests/test_losses.py \
 	  tests/methods/test_base.py tests/ledger/test_policy.py
 
 # The newest libraries on another Python: make test-newest NEWEST_PYTHON=python3.13
@@ -100,7 +103,7 @@ $(NEWEST)/.installed: pyproject.toml
 	@touch $@
 
 test-newest: $(NEWEST)/.installed
-	NUMBA_CACHE_DIR=$(abspath $(NEWEST))/numba $(NEWEST)/bin/python -m pytest -q -n auto tests/golden tests/test_domain.py tests/test_random.py tests/test_losses.py \
+	NUMBA_CACHE_DIR=$(abspath $(NEWEST))/numba $(NEWEST)/bin/python -m pytest -q -n $(WORKERS) tests/golden tests/test_domain.py tests/test_random.py tests/test_losses.py \
 	  tests/methods/test_base.py tests/schema/test_missing_values.py tests/preprocessing/test_tables.py
 
 # Takes minutes and some gigabytes: not part of CI.

@@ -11,6 +11,10 @@ from types import SimpleNamespace
 import pytest
 from hypothesis import HealthCheck, settings
 
+# Workers share the cores. Threads of linear algebra wait for each other by spinning, and a fit on a core that is shared
+# took five times its processor time.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
 # How long an example takes to make or to run tells how busy the machine is, and nothing about the code. Examples come
 # from the name of a test, so that it passes always or never.
 settings.register_profile(
