@@ -106,3 +106,9 @@ def run(capsys, monkeypatch):
         return stop.value.code, out, err
 
     return call
+
+
+@pytest.fixture
+def many_names(monkeypatch):
+    """A tenth of delta pays for names that only one row has, so that names of small tables are released."""
+    monkeypatch.setattr("dpsparse.preprocessing._step.LEAK_SHARE", 0.1)

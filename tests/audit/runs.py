@@ -135,7 +135,7 @@ def pipelines():
     ])  # fmt: skip
     public = DPPipeline([
         ("table", DPTablePreparer(
-            {"age": PublicScaler((0, 90), count_clipped=True), "region": PublicEncoder(["north"]),
+            {"age": PublicScaler((0, 90), count_rows=True), "region": PublicEncoder(["north"]),
              "note": HashingEncoder(4)}, rest="drop")),
         ("model", DPRidgeRegressor()),
     ])  # fmt: skip

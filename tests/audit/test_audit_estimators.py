@@ -4,13 +4,14 @@ import numpy as np
 import pytest
 
 from audit_cases import CASES, build, cases
+from complaints import check, first_complaint
 from dpsparse import Domain
 from dpsparse import methods as estimators
 from dpsparse.audit.neighbours import boundary_rows
-from dpsparse.audit.replay import boundary_findings, check, declared_costs, worst_of
+from dpsparse.audit.replay import boundary_findings, declared_costs, worst_of
 from dpsparse.audit.same import differences
 from dpsparse.audit.subject import Subject
-from dpsparse.audit.verdict import audit, first_complaint
+from dpsparse.audit.verdict import audit
 from dpsparse.rows import Rows
 from dpsparse.rows.parts import InMemory
 

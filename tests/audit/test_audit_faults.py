@@ -29,10 +29,9 @@ import dpsparse.rows.kernels
 import dpsparse.rows.ridge
 import dpsparse.rows.unit
 import dpsparse.sensitivity
+from complaints import check, first_complaint
 from dpsparse import Domain, PrivateCount
 from dpsparse import methods as estimators
-from dpsparse.audit.replay import check
-from dpsparse.audit.verdict import first_complaint
 from dpsparse.release import Releases
 from dpsparse.rows.kernels import SAFE_ROW
 from dpsparse.sensitivity import Sensitivity

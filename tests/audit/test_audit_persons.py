@@ -8,13 +8,14 @@ import numpy as np
 import pytest
 
 from audit_cases import ROWS_OF_A_PERSON, build, cases, for_persons
+from complaints import check
 from dpsparse import (
     Domain,
     DPGradientClassifier,
     DPLassoClassifier,
 )
 from dpsparse.audit.neighbours import MANY, SHAPES, add_row, of_persons, pairs, replace_row
-from dpsparse.audit.replay import boundary_findings, check, worst_of
+from dpsparse.audit.replay import boundary_findings, worst_of
 from dpsparse.audit.subject import Subject
 from dpsparse.audit.verdict import audit
 from dpsparse.random import make_generator

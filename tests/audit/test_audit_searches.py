@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from complaints import check
 from dpsparse import (
     Domain,
     DPGradientClassifier,
@@ -26,7 +27,7 @@ from dpsparse.accounting import (
 )
 from dpsparse.audit import replay
 from dpsparse.audit.neighbours import SHAPES
-from dpsparse.audit.replay import check, check_subject
+from dpsparse.audit.replay import check_subject
 from dpsparse.audit.subject import Subject
 from dpsparse.model_selection import design
 from dpsparse.model_selection.search import DPSearchCV as Search
@@ -106,7 +107,7 @@ ROLES = {"age": "number", "income": (0.0, 100.0), "region": "category", "code": 
 def over_a_pipeline(kind, adjacency, unit, **more):
     model = DPGradientClassifier(Domain(**BINARY, unit=unit), n_iter=2)
     table = DPTablePreparer({"income": (0.0, 100.0), "code": "hash"}, rest="auto")
-    pipe = DPPipeline([("table", table), ("model", model)], adjacency=adjacency, leak_share=0.1)
+    pipe = DPPipeline([("table", table), ("model", model)], adjacency=adjacency)
     points = CANDIDATES[kind]
     grid = isinstance(points, dict)
     points = [_outward(p) for p in ([points] if grid else points)]
@@ -120,6 +121,7 @@ def _outward(point):
 @pytest.mark.heavy
 @pytest.mark.parametrize("unit", ["row", "person"])
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
+@pytest.mark.usefixtures("many_names")
 @pytest.mark.parametrize("kind", CANDIDATES)
 def test_replay_of_a_search_over_a_pipeline_finds_nothing(kind, adjacency, unit):
     search = over_a_pipeline(kind, adjacency, unit)
@@ -147,6 +149,7 @@ def test_a_second_fit_of_the_same_candidate_is_found(monkeypatch):
     assert "more than the whole charges" in found(searched("paid"))
 
 
+@pytest.mark.usefixtures("many_names")
 @pytest.mark.parametrize("pipeline", [False, True])
 def test_a_choice_sharper_than_its_price_is_found(monkeypatch, pipeline):
     choose = design.Search._choose

@@ -7,6 +7,7 @@ import pytest
 import scipy.sparse as sp
 from sklearn.linear_model import Lasso
 
+from complaints import check
 from dpsparse import (
     Domain,
     DPHardThresholdClassifier,
@@ -15,7 +16,6 @@ from dpsparse import (
     DPScreenedLassoClassifier,
     DPScreenedLassoRegressor,
 )
-from dpsparse.audit.replay import check
 from dpsparse.domain.clipping import HUGE, TINY, BoundedData
 from dpsparse.exceptions import ParameterError
 from dpsparse.losses import Logistic

@@ -10,6 +10,7 @@ from sklearn.ensemble import AdaBoostClassifier
 from sklearn.utils.validation import has_fit_parameter
 
 import dpsparse.domain.domain
+from complaints import check, first_complaint
 from dpsparse import (
     Domain,
     DPFeatureTest,
@@ -29,9 +30,8 @@ from dpsparse import (
     methods,
     save,
 )
-from dpsparse.audit.replay import boundary_findings, check, worst_of
+from dpsparse.audit.replay import boundary_findings, worst_of
 from dpsparse.audit.subject import Subject
-from dpsparse.audit.verdict import first_complaint
 from dpsparse.domain.clipping import TINY
 from dpsparse.exceptions import DomainError, ParameterError, SchemaError
 from dpsparse.rows.histogram import ScoredLabels, ScoredNumbers

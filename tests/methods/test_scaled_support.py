@@ -6,9 +6,9 @@ import math
 import numpy as np
 import pytest
 
+from complaints import check
 from dpsparse import Domain, DPRidgeRegressor, DPTransferRegressor, DPTwoStageRegressor
 from dpsparse.accounting import Exponential, Repeated
-from dpsparse.audit.replay import check
 from dpsparse.domain.clipping import HUGE, TINY
 from dpsparse.methods.ridge.defaults import ROW_CLIP
 from dpsparse.rows import Rows

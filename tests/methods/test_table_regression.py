@@ -10,9 +10,9 @@ import pytest
 import scipy.sparse as sp
 from scipy.stats import chi2
 
+from complaints import check
 from dpsparse import Domain, DPRidgeRegressor, DPTwoStageRegressor, private_run
 from dpsparse.accounting import Plan
-from dpsparse.audit.replay import check
 from dpsparse.domain.clipping import HUGE, TINY
 from dpsparse.exceptions import DomainError, NotPrivateWarning, ParameterError
 from dpsparse.mechanisms import GaussianNoise

@@ -30,11 +30,12 @@ def auto(model=None, **parameters):
     return DPPipeline([("table", table), ("model", model or classifier())], **parameters)
 
 
+@pytest.mark.usefixtures("many_names")
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize("unit", ["row", "person"])
 def test_replay_through_kinds_finds_nothing(adjacency, unit):
     model = DPGradientClassifier(Domain(classes=[0, 1], unit=unit), n_iter=3)
-    subject = Subject(auto(model, epsilon=8.0, adjacency=adjacency, leak_share=0.1), 4)
+    subject = Subject(auto(model, epsilon=8.0, adjacency=adjacency), 4)
     reached = {}
     pairs = pairs_of_tables if unit == "row" else persons_of_tables
     for number, pair in enumerate(pairs(adjacency)):

@@ -10,6 +10,7 @@ from sklearn.base import clone
 from sklearn.preprocessing import StandardScaler
 
 import dpsparse
+from complaints import check
 from dpsparse import (
     Domain,
     DPGradientClassifier,
@@ -19,7 +20,7 @@ from dpsparse import (
 )
 from dpsparse.accounting import epsilon as event_epsilon
 from dpsparse.audit.neighbours import Pair
-from dpsparse.audit.replay import check, check_pair
+from dpsparse.audit.replay import check_pair
 from dpsparse.audit.subject import Subject
 from dpsparse.exceptions import (
     BudgetError,
@@ -77,13 +78,14 @@ def test_an_account_of_the_same_delta_holds_many_preparations():
     assert ledger.spent() < 4.0
 
 
-def test_a_refusal_for_delta_says_so():
+def test_a_refusal_for_delta_says_so(monkeypatch):
+    monkeypatch.setattr("dpsparse.preprocessing._step.LEAK_SHARE", 2.0**-16)
     ledger = Ledger(epsilon=4.0, delta=1e-6)
-    greedy = table_pipeline(epsilon=0.5, delta=1e-6, leak_share=2.0**-16).plan()
+    greedy = table_pipeline(epsilon=0.5, delta=1e-6).plan()
     ledger.reserve(greedy)
     with pytest.raises(BudgetError, match="smaller delta than 1e-6, such as 6e-8"):
         ledger.reserve(greedy)
-    ledger.reserve(table_pipeline(epsilon=0.5, delta=6e-8, leak_share=2.0**-16).plan())
+    ledger.reserve(table_pipeline(epsilon=0.5, delta=6e-8).plan())
 
 
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
@@ -218,9 +220,10 @@ def objects(cells):
     return out
 
 
+@pytest.mark.usefixtures("many_names")
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 def test_replay_through_a_mixed_table_finds_nothing(adjacency):
-    pipe = table_pipeline(epsilon=8.0, adjacency=adjacency, leak_share=0.1)
+    pipe = table_pipeline(epsilon=8.0, adjacency=adjacency)
     subject = Subject(pipe, 4)
     reached = {}
     for number, pair in enumerate(pairs_of_tables(adjacency)):
@@ -238,10 +241,11 @@ def test_replay_through_a_mixed_table_finds_nothing(adjacency):
         assert reached[phase] > 0.9, phase
 
 
+@pytest.mark.usefixtures("many_names")
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 def test_replay_of_persons_in_a_mixed_table_finds_nothing(adjacency):
     model = DPGradientClassifier(Domain(classes=[0, 1], unit="person"), n_iter=3)
-    pipe = table_pipeline(model, epsilon=8.0, adjacency=adjacency, leak_share=0.1)
+    pipe = table_pipeline(model, epsilon=8.0, adjacency=adjacency)
     subject, reached = Subject(pipe, 4), {}
     for number, pair in enumerate(persons_of_tables(adjacency)):
         for one in (pair, pair.swapped()):
@@ -253,6 +257,7 @@ def test_replay_of_persons_in_a_mixed_table_finds_nothing(adjacency):
     assert reached["table: numbers scales"] > 0.6
 
 
+@pytest.mark.usefixtures("many_names")
 @pytest.mark.parametrize("fault", ["order", "threshold", "weights"])
 def test_replay_finds_faults_of_names(fault, monkeypatch):
     from dpsparse.rows import columns
@@ -263,7 +268,7 @@ def test_replay_finds_faults_of_names(fault, monkeypatch):
             np.add.at(out, [place[name] for own in named for name in own], shares[1])
 
         monkeypatch.setattr(columns, "_add_names", weigh)
-    pipe = table_pipeline(epsilon=8.0, leak_share=0.1)
+    pipe = table_pipeline(epsilon=8.0)
     if fault == "threshold":
         from dpsparse.mechanisms import names
 
@@ -428,7 +433,6 @@ SECRET = "Zx9-secret"
         (lambda: DPPipeline([("a", DPStandardizer()), ("m", DPGradientClassifier())]), (X, Y)),
         (lambda: table_pipeline(epsilon=-1.0), (X, Y)),
         (lambda: table_pipeline(delta=0.0), (X, Y)),
-        (lambda: table_pipeline(leak_share=0.9), (X, Y)),
         (lambda: table_pipeline(adjacency="both"), (X, Y)),
         (lambda: table_pipeline(roles={"income": "number"}), (X, Y)),
         (lambda: table_pipeline(roles={**ROLES, "absent": "number"}), (X, Y)),

@@ -69,7 +69,7 @@ def test_texts_are_total():
 @pytest.mark.parametrize(
     "step",
     [
-        PublicScaler((0, 1), fill=0.3, flag_missing=True),
+        PublicScaler((0, 1), fill=0.3, count_rows=True),
         PublicEncoder(["a", "1"]),
         HashingEncoder(4),
         DPVectorizer(n_features=8),

@@ -10,7 +10,6 @@ from dpsparse import (
     DPPipeline,
     DPSparseClassifier,
     DPSparseRegressor,
-    DPStandardizer,
     DPTablePreparer,
 )
 
@@ -37,10 +36,3 @@ def test_a_declared_number_of_rows_refuses_no_plan(model, n_samples, n_columns, 
         steps = [("table", DPTablePreparer(rest="auto")), ("model", MODELS[model](**facts))]
         plan = DPPipeline(steps, epsilon=epsilon, adjacency=adjacency).plan(n_columns)
         assert plan.guarantee.epsilon <= epsilon * (1 + 1e-9)
-
-
-@settings(max_examples=25, deadline=None)
-@given(st.integers(1, 10**7), st.integers(1, 300), st.floats(0.05, 20.0))
-def test_nor_one_of_a_step_alone(n_samples, n_columns, epsilon):
-    with_fact = DPStandardizer(epsilon=epsilon, n_samples=n_samples).plan(n_columns)
-    assert with_fact.phases == DPStandardizer(epsilon=epsilon).plan(n_columns).phases

@@ -27,8 +27,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dpsparse._checks import show_name, show_text
-from dpsparse._files import check_output, write_whole
+from dpsparse._checks import show_text
 from dpsparse._json import read_toml
 from dpsparse.exceptions import ParameterError
 
@@ -38,17 +37,8 @@ if TYPE_CHECKING:
 WORKFLOWS = ("columns", "search", "evaluate", "infer", "look")
 # What a file cannot state: rows, accounts, seeds, and what other tables of the file state.
 OWN = {
-    "X",
-    "y",
-    "model",
-    "estimator",
-    "groups",
-    "ledger",
-    "random_state",
-    "verbose",
-    "domain",
-    "adjacency",
-}
+    "X", "y", "model", "estimator", "groups", "ledger", "random_state", "verbose", "domain", "adjacency",
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -175,29 +165,19 @@ def _role(role: Any) -> Any:
 @click.option(
     "--seed", default=0, show_default=True, help="Seed of the made-up tables and of the noise."
 )
-@click.option(
-    "--html",
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="Page to write.  [default: CONFIG with .html]",
-)
-def audit(config: Path, runs: int, confidence: float, seed: int, html: Path | None) -> None:
+def audit(config: Path, runs: int, confidence: float, seed: int) -> None:
     """Try to refute the guarantee of the estimator or workflow that CONFIG (TOML) describes.
 
     Exit code 0: nothing refuted, 7: refuted.
     """
-    from dpsparse.audit.page import page
     from dpsparse.audit.verdict import audit_subject
     from dpsparse.progress import FitProgress
 
     if runs < 100 or not 0.5 < confidence < 1.0:
         raise click.UsageError("--runs must be at least 100 and --confidence within (0.5, 1).")
-    target = html if html is not None else config.with_suffix(".html")
-    check_output(target, True, (config,))
     subject = read_config(config)
     with FitProgress("audit", 0, patience=0.0) as tell:  # one line for the whole audit
         verdict = audit_subject(subject, n_runs=runs, confidence=confidence, seed=seed, tell=tell)
     click.echo(show_text(str(verdict)))
-    write_whole(target, page(verdict).encode(), True)
-    click.echo(f"page: {show_name(target)}")
     if not verdict.holds:
         raise SystemExit(7)  # click's Exit is lost where a program is not standalone

@@ -108,11 +108,6 @@ def check_pair(subject: Subject, pair: Pair, seed: int = 0) -> Finding:
     return Finding((*complaints, *too_far, *over, *_claims(first)), tightness, pair, reached)
 
 
-def check(estimator: Any, n_features: int = 7, **how: Any) -> Finding:
-    """`check_subject` of an estimator, a search or a feature test on tables of numbers."""
-    return check_subject(Subject(estimator, n_features), **how)
-
-
 def check_subject(
     subject: Subject,
     *,

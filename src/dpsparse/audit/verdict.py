@@ -124,19 +124,6 @@ def audit_subject(
     return Verdict(*facts, confidence, tuple(rows))
 
 
-def first_complaint(estimator: Any, n_features: int = 7, *, n_runs: int = 30, seed: int = 0) -> str:
-    """What replay or the law of the noise say against an estimator; empty if nothing.
-
-    The quick audit of the test suite: no epsilon is estimated. Wrong with probability below 1e-5.
-    """
-    subject = Subject(estimator, n_features)
-    return (
-        check_subject(subject, n_climbs=0, seed=seed).first_complaint
-        or find_wrong_noise(subject, n_runs, seed)[0]
-        or check_subject(subject, seed=seed).first_complaint  # last what takes longest
-    )
-
-
 def _proof_row(attack: str, complaint: str, detail: str) -> Row:
     """The line of an attack on a proof: a complaint refutes every epsilon."""
     return Row(attack, math.inf if complaint else 0.0, not complaint, complaint or detail)

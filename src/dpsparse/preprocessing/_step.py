@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Self
@@ -51,13 +52,10 @@ class Want:
     names: bool = False  # a threshold release
 
 
-def price_wants(
-    prefix: str, wants: list[Want], epsilon: float, delta: float, leak_share: float
-) -> Budget:
-    """The budget of all releases that a step asks for, under their names behind `prefix`; `leak_share` of delta pays
-    for names that only one row knows."""
+def price_wants(prefix: str, wants: list[Want], epsilon: float, delta: float) -> Budget:
+    """The budget of all releases that a step asks for, under their names behind `prefix`."""
     budget = Budget(epsilon, delta)
-    leak = delta * leak_share / max(1, sum(want.names for want in wants))
+    leak = delta * LEAK_SHARE / max(1, sum(want.names for want in wants))
     for want in wants:
         if want.names:
             budget.names(prefix + want.name, want.share, leak, want.note)
@@ -66,7 +64,7 @@ def price_wants(
     return budget
 
 
-class Step(TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class Step(TransformerMixin, BaseEstimator, ABC):  # type: ignore[misc]
     """Base of all steps."""
 
     n_features_in_: int
@@ -90,9 +88,9 @@ class Step(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def _wants(self, n_columns: int) -> list[Want]:
         return []
 
+    @abstractmethod
     def _width(self, n_columns: int) -> int:
         """A public bound on the columns that come out."""
-        raise NotImplementedError
 
     def _norm(self, n_columns: int) -> float:
         """A public bound on the length of the rows that come out: one entry of size one for each column, unless a step
@@ -105,11 +103,13 @@ class Step(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def _learn(self, raw: RawRows, releases: Releases, prefix: str) -> None:
         """Ask for the releases that were planned, under their names behind `prefix`."""
 
+    @abstractmethod
     def _map(self, read: Table) -> Any:
-        raise NotImplementedError
+        """The prepared rows, each from its own cells alone."""
 
+    @abstractmethod
     def _names_out(self) -> list[str]:
-        raise NotImplementedError
+        """Names of the columns that come out."""
 
     def _fate(self, j: int) -> str:
         """What became of raw column `j`, for a card."""
@@ -201,7 +201,6 @@ class PrivateStep(Step):
     delta: float = 1e-6
     adjacency: str = "add-remove"
     ledger: Ledger | None = None
-    n_samples: int | None = None
     random_state: int | None = None
     privacy_: Guarantee = field(init=False)
     plan_: Plan = field(init=False)
@@ -228,7 +227,7 @@ class PrivateStep(Step):
         wants = self._wants(n_columns)
         if not wants:
             raise ParameterError(f"{type(self).__name__} learns nothing here; it needs no epsilon.")
-        budget = price_wants("", wants, self.epsilon, self.delta, LEAK_SHARE)
+        budget = price_wants("", wants, self.epsilon, self.delta)
         plan = Plan(
             method=type(self).__name__,
             phases=budget.phases(),

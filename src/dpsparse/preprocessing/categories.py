@@ -28,7 +28,7 @@ from dpsparse.exceptions import DomainError, ParameterError
 from dpsparse.preprocessing._step import PrivateStep, Step, Want, narrow, of_each_column
 from dpsparse.preprocessing._tables import Header, Table, declared_names, texts
 from dpsparse.preprocessing.defaults import (
-    DECLARED_SHARE,
+    COUNT_SHARE,
     MAX_BUCKETS,
     MAX_CATEGORIES,
     MIN_BUCKETS,
@@ -152,8 +152,10 @@ class DPCategoryEncoder(OneHot, PrivateStep):
         How many columns other categories share, by name of the raw column. Without a number it is one for every 250
         declared rows, from 16 to 256, so that codes with many values can be used. Of a column without a released
         category more than 16 are needed: otherwise they might number the rows.
-    epsilon, delta, adjacency, ledger, n_samples, random_state : as in every estimator
-        For use outside a `DPPipeline`, which pays for all of its steps and knows the number of rows from the domain.
+    n_samples : int or None, default=None
+        Number of rows, where it is public; a `DPPipeline` knows it from the domain.
+    epsilon, delta, adjacency, ledger, random_state : as in every estimator
+        For use outside a `DPPipeline`, which pays for all of its steps.
 
     Attributes
     ----------
@@ -171,6 +173,7 @@ class DPCategoryEncoder(OneHot, PrivateStep):
     """
 
     n_buckets: Any = None
+    n_samples: int | None = None
 
     def _check(self) -> None:
         super()._check()
@@ -281,7 +284,7 @@ class PublicEncoder(OneHot):
     def _wants(self, n_columns: int) -> list[Want]:
         note = "rows of each declared category, of others, and missing values, of each column"
         size = n_columns * (max(len(known) for known in self._lists()) + 2)
-        return [Want("counts", DECLARED_SHARE, size, note)] if self.count_rows else []
+        return [Want("counts", COUNT_SHARE, size, note)] if self.count_rows else []
 
     def _learn(self, raw: RawRows, releases: Releases, prefix: str) -> None:
         """Which of "other" and "missing" occur, and the shares of all categories."""

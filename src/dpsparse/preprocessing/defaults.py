@@ -9,9 +9,8 @@ MAX_FRAME_COLUMNS = 10_000  # of a data frame that set_output makes of sparse ro
 
 # Shares of mu^2, the budget of a pipeline.
 STEP_SHARE = 0.1  # scales of all numbers; all categories; a vocabulary
-KIND_SHARE = 0.01  # the kinds of columns: a majority is all that is asked for
+COUNT_SHARE = 0.01  # counts of kinds of cells, of what declared bounds clip, of declared categories
 LOOK_TARGET_SHARE = 0.2  # of a look at a table: counts of targets; those of columns have the rest
-DECLARED_SHARE = 0.01  # counts of what declared bounds clip, and of declared categories
 # Shares of a step's own budget.
 COARSE_SHARE = 0.3  # powers of two; the fine cells of a standardizer share the rest
 UNLISTED_SHARE = 0.5  # counts of missing values and of categories that were not released; categories have the rest

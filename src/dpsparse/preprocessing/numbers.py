@@ -26,7 +26,7 @@ from dpsparse.preprocessing._tables import Header, Table, numbers
 from dpsparse.preprocessing.defaults import (
     CLIPPED_SHARE_TO_WARN,
     COARSE_SHARE,
-    DECLARED_SHARE,
+    COUNT_SHARE,
     FINE_CELLS,
     FINE_ROUNDS,
     MAX_SCALE,
@@ -82,7 +82,7 @@ class DPStandardizer(_Scaled, PrivateStep):
 
     Parameters
     ----------
-    epsilon, delta, adjacency, ledger, n_samples, random_state : as in every estimator
+    epsilon, delta, adjacency, ledger, random_state : as in every estimator
         For use outside a `DPPipeline`, which pays for all of its steps.
 
     Attributes
@@ -209,16 +209,15 @@ class PublicScaler(_Scaled):
         and largest number of the table.
     fill : number, dict or None, default=None
         A public constant for missing values, for all columns or by name; None takes the middle of the bounds.
-    flag_missing : bool, default=False
-        Whether a further column for each column marks missing numbers. By default there is none.
-    count_clipped : bool, default=False
-        In a `DPPipeline`: release which share of each column lies outside its bounds, for a hundredth of the budget.
-        Missing values are then flagged only where their count is above the noise. Nothing is counted by default.
+    count_rows : bool, default=False
+        A further column for each column marks missing numbers. In a `DPPipeline` a hundredth of the budget then pays
+        for counts of them and of numbers outside the bounds: only columns with many missing numbers are marked, and
+        bounds that clip many numbers give a warning.
 
     Attributes
     ----------
     clipped_share_ : ndarray of shape (n_features_in_,)
-        With `count_clipped`: released shares of the numbers outside the bounds.
+        With `count_rows`: released shares of the numbers outside the bounds.
 
     Examples
     --------
@@ -232,18 +231,17 @@ class PublicScaler(_Scaled):
     bounds: Any = (-1.0, 1.0)
     _: KW_ONLY
     fill: Any = None
-    flag_missing: bool = False
-    count_clipped: bool = False
+    count_rows: bool = False
     fill_: np.ndarray = field(init=False)
     clipped_share_: np.ndarray = field(init=False)
 
     def _wants(self, n_columns: int) -> list[Want]:
         note = "rows below, within and above the declared bounds of each column, and missing values"
-        return [Want("clipped", DECLARED_SHARE, 4 * n_columns, note)] if self.count_clipped else []
+        return [Want("clipped", COUNT_SHARE, 4 * n_columns, note)] if self.count_rows else []
 
     def _learn(self, raw: RawRows, releases: Releases, prefix: str) -> None:
         """How much the declared bounds clip, and which columns have enough missing values for a flag."""
-        if not self.count_clipped:
+        if not self.count_rows:
             return
         columns = raw.numbers(self._matrix, self.n_features_in_)
         query = columns.outside(self.center_ - self.reach_, self.center_ + self.reach_)
@@ -274,10 +272,10 @@ class PublicScaler(_Scaled):
                 raise DomainError("fill must be a public number for gaps, such as 0.0.")
 
     def _width(self, n_columns: int) -> int:
-        return 2 * n_columns if self.flag_missing else n_columns
+        return 2 * n_columns if self.count_rows else n_columns
 
     def _norm(self, n_columns: int) -> float:
-        return math.sqrt(2.0 * n_columns if self.flag_missing else n_columns)
+        return math.sqrt(self._width(n_columns))
 
     def _note(self, header: Header) -> None:
         super()._note(header)
@@ -285,7 +283,7 @@ class PublicScaler(_Scaled):
         pairs = of_each_column("bounds", self.bounds, names)
         low, high = np.array(pairs, np.float64).T
         self.center_, self.reach_ = (low + high) / 2.0, (high - low) / 2.0
-        self.flagged_ = np.arange(len(names)) if self.flag_missing else np.arange(0)
+        self.flagged_ = np.arange(len(names) if self.count_rows else 0)
         fills = self.fill if isinstance(self.fill, Mapping) else dict.fromkeys(names, self.fill)
         chosen = [fills.get(name) for name in names]
         self.fill_ = np.array(

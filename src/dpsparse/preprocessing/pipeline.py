@@ -21,7 +21,7 @@ from sklearn.utils import Bunch, TransformerTags
 from sklearn.utils.metaestimators import _BaseComposition, available_if
 from sklearn.utils.validation import check_is_fitted
 
-from dpsparse._checks import check_terms, is_number, safe_repr
+from dpsparse._checks import check_terms
 from dpsparse.accounting import (
     REST,
     Budget,
@@ -44,7 +44,6 @@ from dpsparse.methods.schema import (
 from dpsparse.methods.solution import Settings
 from dpsparse.preprocessing._step import (
     SOURCE,
-    PrivateStep,
     Step,
     Want,
     price_wants,
@@ -52,7 +51,6 @@ from dpsparse.preprocessing._step import (
     warn_weak,
 )
 from dpsparse.preprocessing._tables import Header, Table
-from dpsparse.preprocessing.defaults import LEAK_SHARE
 from dpsparse.private_run import private_run
 from dpsparse.random import is_seeded
 from dpsparse.release import Releases
@@ -96,9 +94,6 @@ class DPPipeline(_BaseComposition):  # type: ignore[misc]
         Which tables are neighbours: one row (or person) more or less, or one exchanged.
     ledger : Ledger or None, default=None
         Account that pays, once, before any noise is drawn. None keeps no account.
-    leak_share : float, default=2**-22
-        Share of delta that pays for categories and words of a single row (`DPCategoryEncoder`, `DPVectorizer`). More
-        finds rarer ones; a ledger pays more than its reserve for a first fit only.
     random_state : int or None, default=None
         None draws secure noise. An int repeats the noise, for experiments; the result is then not private.
 
@@ -128,7 +123,6 @@ class DPPipeline(_BaseComposition):  # type: ignore[misc]
     delta: float = 1e-6
     adjacency: str = "add-remove"
     ledger: Ledger | None = None
-    leak_share: float = LEAK_SHARE
     random_state: int | None = None
     steps_: list[tuple[str, Step]] = field(init=False)
     model_: BaseDPLinearModel = field(init=False)
@@ -182,8 +176,8 @@ class DPPipeline(_BaseComposition):  # type: ignore[misc]
     def _preparation(self) -> Step:
         """The step before the model, told the number of rows where the domain declares it."""
         step: Step = clone(self.steps[0][1])
-        if isinstance(step, PrivateStep) and step.n_samples is None:
-            step.n_samples = self._domain.n_samples
+        if "n_samples" in step.get_params(deep=False) and step.n_samples is None:
+            step.set_params(n_samples=self._domain.n_samples)
         return step
 
     @property
@@ -229,10 +223,6 @@ class DPPipeline(_BaseComposition):  # type: ignore[misc]
         if model._is_published:
             raise ParameterError("A pipeline needs a model that is proven private.")
         check_terms(self.epsilon, self.delta, self.adjacency, self.ledger)
-        if not is_number(self.leak_share) or not 0 < self.leak_share <= 0.5:
-            raise ParameterError(
-                f"leak_share must lie in (0, 0.5], got {safe_repr(self.leak_share)}; try 0.1."
-            )
         is_seeded(self.random_state)
         self._model(1.0, 1.0)._check_parameters()
 
@@ -303,7 +293,7 @@ class DPPipeline(_BaseComposition):  # type: ignore[misc]
 
     def _budget(self, wants: list[Want], epsilon: float) -> Budget:
         """The lines of the preparation; that of the model, or of a search, is added to it."""
-        return price_wants(f"{self.steps[0][0]}: ", wants, epsilon, self.delta, self.leak_share)
+        return price_wants(f"{self.steps[0][0]}: ", wants, epsilon, self.delta)
 
     def _declarations(self) -> tuple[str, ...]:
         """What the guarantee rests on because it was declared to the preparation."""

@@ -43,7 +43,7 @@ from dpsparse.preprocessing._tables import (
     kinds,
 )
 from dpsparse.preprocessing.categories import DPCategoryEncoder, HashingEncoder, PublicEncoder
-from dpsparse.preprocessing.defaults import KIND_SHARE, MIN_BUCKETS
+from dpsparse.preprocessing.defaults import COUNT_SHARE, MIN_BUCKETS
 from dpsparse.preprocessing.numbers import DPStandardizer, PublicScaler
 from dpsparse.preprocessing.text import DPVectorizer
 from dpsparse.release import Releases
@@ -64,7 +64,7 @@ class DPTablePreparer(PrivateStep):
     columns : dict or None, default=None
         For every column of the table a role, whose costs docs/preparation.md lists: ``"auto"``, ``"number"``,
         ``(low, high)``, ``"date"``, ``"category"``, ``["f", "m"]``, ``"hash"``, ``"text"``, ``"words"``, ``"drop"``,
-        or a step such as ``DPCategoryEncoder(max_categories=5)``.
+        or a step such as ``HashingEncoder(16)``.
     rest : str or None, default=None
         The role of all columns that `columns` does not name. None refuses a table that has such columns, by name;
         ``DPTablePreparer(rest="auto")`` needs no other fact.
@@ -73,7 +73,10 @@ class DPTablePreparer(PrivateStep):
     missing_values : tuple of str, default=()
         Words and numbers that stand for a missing value, such as ``("none", "-9")``, besides an empty cell, NA, NaN and
         null. Declared categories come first.
-    epsilon, delta, adjacency, ledger, n_samples, random_state : as in every estimator
+    n_samples : int or None, default=None
+        Number of rows, where it is public; a `DPPipeline` knows it from the domain. More rows have more columns for
+        categories that were not released.
+    epsilon, delta, adjacency, ledger, random_state : as in every estimator
         For use outside a `DPPipeline`, which pays for all of its steps.
 
     Attributes
@@ -98,6 +101,7 @@ class DPTablePreparer(PrivateStep):
     rest: str | None = None
     fill: Any = None
     missing_values: tuple[str, ...] = ()
+    n_samples: int | None = None
     kinds_: dict[str, str] = field(init=False)
     parts_: list[Part] = field(init=False)
 
@@ -175,7 +179,7 @@ class DPTablePreparer(PrivateStep):
         fills = {n: f for n, f in dict(self.fill or {}).items() if n in bounds}
         parts: list[Part] = []
         if bounds:
-            scaler = PublicScaler(bounds, fill=fills, flag_missing=True, count_clipped=True)
+            scaler = PublicScaler(bounds, fill=fills, count_rows=True)
             parts.append(("bounds", scaler, tuple(bounds)))
         if numbers:
             parts.append(("numbers", DPStandardizer(), numbers))
@@ -207,7 +211,7 @@ class DPTablePreparer(PrivateStep):
         wants = []
         if autos:
             note = "rows by kind of cell of each column: numbers, dates or names"
-            wants.append(Want("kinds", KIND_SHARE, len(KINDS) * autos, note))
+            wants.append(Want("kinds", COUNT_SHARE, len(KINDS) * autos, note))
         return wants + [
             Want(f"{label} {want.name}", want.share, want.size, want.note, want.names)
             for label, step, names in self._parts(roles)

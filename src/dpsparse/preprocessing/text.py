@@ -41,7 +41,7 @@ class DPVectorizer(PrivateStep):
         Number of columns in mode "hash"; free. With fewer, more words share a column.
     max_features : int, default=2**14
         Largest number of words in mode "vocabulary", those of the largest released weights; costs nothing.
-    epsilon, delta, adjacency, ledger, n_samples, random_state : as in every estimator
+    epsilon, delta, adjacency, ledger, random_state : as in every estimator
         For mode "vocabulary" outside a `DPPipeline`, which pays for all of its steps.
 
     Attributes
