@@ -135,8 +135,8 @@ def _refuse_too_many_candidates(plan: Plan, rows: Rows | None) -> None:
     picks = any(isinstance(leaf, Exponential) for leaf in leaves(plan.event))
     if picks and n_candidates > MOST_CANDIDATES:
         raise DomainError(
-            f"{plan.method} is proven for up to {MOST_CANDIDATES // 2} weights of rows from files, batches or a cluster, "
-            "and this table has more. Hash its columns to fewer, or use DPGradientClassifier. Nothing was spent."
+            f"{plan.method} is proven for up to {MOST_CANDIDATES // 2} weights of rows from files, batches or a "
+            "cluster, and this table has more. Hash its columns to fewer, or use DPGradientClassifier. Nothing was spent."
         )
 
 
