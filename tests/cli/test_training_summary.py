@@ -20,3 +20,16 @@ def test_numbers_of_rows_are_told_from_features_by_their_names(
     assert code == 0
     assert (f"add noise: {name}" in err) == numbers_rows
     assert "taken for number" in out
+
+
+def test_a_loose_guarantee_is_said_to_be_loose_after_the_fit_and_the_evaluation(
+    run, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    with open("t.csv", "w") as file:
+        file.write("dose,y\n" + "".join(f"{i % 7},{i % 2}\n" for i in range(100)))
+    shown = run("fit", "t.csv", *WORDS, "--epsilon", "20")[1]
+    assert "caution: epsilon = 20 lets one row" in shown
+    assert "caution" not in run("fit", "t.csv", *WORDS[:-1], "other.json")[1]
+    asked = ("evaluate", "m.json", "t.csv", "--target", "y", "--epsilon", "11")
+    assert "caution: epsilon = 11 lets one row" in run(*asked)[1]

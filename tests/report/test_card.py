@@ -353,6 +353,11 @@ def test_a_weight_of_a_drowned_column_is_never_clear():
     )
     assert drowned
     assert all(dict(cells)[name] == "maybe noise" for name in drowned)
+    pytest.importorskip("pandas")
+    frame = pipe.weights_frame()
+    assert len(frame) == pipe.model_.n_nonzero_
+    assert not frame.loc[drowned, "clear"].any()
+    assert len(pipe.plot_weights(1).axes[0].get_yticklabels()) == 1
 
 
 def test_a_column_that_drowned_inside_the_fit_is_never_clear(tmp_path):

@@ -165,6 +165,11 @@ class Guarantee:
             return f"{terms} of {self.table}, {self.neighbours}, proven"
         return f"NOT PRIVATE: {self._flaw or f'{self.calibration} calibration without a proof'}"
 
+    @property
+    def caution_lines(self) -> str:
+        """A line for every caution, each begun anew, to stand below the headline; empty if there is none."""
+        return "".join(f"\ncaution: {text}" for text in self.cautions)
+
     def __str__(self) -> str:
         lines = [self.headline]
         if self.proven:

@@ -71,7 +71,7 @@ def check(data: str | None, look: float | None, options: opt.Options) -> None:
         record["look"] = plain_look(found)
         seen = [*str(found).splitlines(), *doubts(job, found)]
         lines += [f"{'look':<9} {show_name(line)}" for line in seen]
-        lines.append(found.privacy_.headline)
+        lines.append(found.privacy_.headline + found.privacy_.caution_lines)
         emit_paid(record, "\n".join(lines), job.ledger, options.as_json)
 
     keep_paid(readable(plain(plain_look(found))), "look.json", show)

@@ -83,7 +83,8 @@ def fit(data: tuple[str, ...], options: opt.Options) -> None:
         else:
             model.fit(rows.X, rows.y, groups=rows.persons)
     path, record = keep_model(model, rows, job)
-    text = f"{path}: {summary(model)}\n{model.privacy_.headline}"
+    terms = model.privacy_
+    text = f"{path}: {summary(model)}\n{terms.headline}{terms.caution_lines}"
     emit_paid(record, text, job.ledger, options.as_json)
 
 
@@ -132,12 +133,13 @@ def predict(model: Path, data: str, proba: bool, options: opt.Options) -> None:
 def inspect(model: Path, top: int, as_json: bool) -> None:
     """What MODEL is, what it may promise, and its largest weights."""
     from dpsparse.models.files import load
-    from dpsparse.report.weights import largest_weights
+    from dpsparse.report.weights import drowned_columns, largest_weights
 
     fitted: Any = load(model)
+    inner = getattr(fitted, "model_", fitted)
     weights = [
         {"feature": row.name, "weight": row.value, "maybe_noise": row.clear is False}
-        for row in largest_weights(getattr(fitted, "model_", fitted), top)
+        for row in largest_weights(inner, top, drowned=drowned_columns(fitted))
     ]
     lines = [
         summary(fitted),

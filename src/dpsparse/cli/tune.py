@@ -70,9 +70,9 @@ def tune(data: str, listed: tuple[str, ...], options: opt.Options) -> None:
     words = (
         ", ".join(f"{name}={show_name(value)}" for name, value in chosen.items()) or "the default"
     )
-    text = (
-        f"{path}: {summary(model)}\nchosen: {words}\n{search.privacy_.headline}, the whole search"
-    )
+    terms = search.privacy_
+    promise = f"{terms.headline}, the whole search{terms.caution_lines}"
+    text = f"{path}: {summary(model)}\nchosen: {words}\n{promise}"
     emit_paid(record, text, job.ledger, options.as_json)
 
 

@@ -177,7 +177,7 @@ class Report:
         if self.tables:
             lines.append(f"  tables: {', '.join(self.tables)}")
         lines.append(f"{100 * self.level:g} % intervals. {self.covers}")
-        return "\n".join(lines)
+        return "\n".join(lines) + self.privacy_.caution_lines
 
     __repr__ = __str__
 

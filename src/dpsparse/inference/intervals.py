@@ -98,7 +98,8 @@ class Inference:
             cells = "".join(f"  {'' if np.isnan(v) else f'{v:.4g}':>10}" for v in row)
             lines.append(f"{name!s:>12}{cells}".rstrip())
         speaks = f"Positive weights speak for: {self.positive}."
-        return "\n".join([*lines, speaks, self.covers, self.privacy_.headline])
+        told = "\n".join([*lines, speaks, self.covers, self.privacy_.headline])
+        return told + self.privacy_.caution_lines
 
 
 def inference_plan(

@@ -428,6 +428,22 @@ class DPPipeline(_BaseComposition):  # type: ignore[misc]
         rows = self.transform(X)
         return self.model_.score(rows, y)  # type: ignore[no-any-return]
 
+    def plot_weights(self, top: int = 15) -> Any:
+        """A matplotlib figure of the largest weights of the prepared columns, with bars of two standard deviations of
+        their noise."""
+        from dpsparse.report.weights import plot_weights
+
+        check_is_fitted(self, "model_")
+        return plot_weights(self, top)
+
+    def weights_frame(self) -> Any:
+        """The weights of the prepared columns that are not zero as a pandas data frame: weight, noise, and whether it
+        stands out of it."""
+        from dpsparse.report.weights import weights_frame
+
+        check_is_fitted(self, "model_")
+        return weights_frame(self)
+
     @property
     def classes_(self) -> np.ndarray:
         return self.model_.classes_

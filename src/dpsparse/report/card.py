@@ -28,6 +28,7 @@ from dpsparse.report.quality import how_good
 from dpsparse.report.template import filled
 from dpsparse.report.weights import (
     clear_weights,
+    drowned_columns,
     feature_names,
     largest_weights,
     noise_bar,
@@ -82,7 +83,7 @@ def privacy_card(
             f"evaluation is about another model ({evaluation.model}); pass dp_evaluate(model, ...) of this one."
         )
     guarantee: Guarantee = model.privacy_
-    drowned = _drowned_columns(model)
+    drowned = drowned_columns(model)
     title = title or type(model).__name__
     body = filled(
         "card.html",
@@ -118,19 +119,6 @@ def _columns(model: Any) -> list[tuple[str, str, str]]:
                 learnt = f"learnt to be a {kinds[name]}" if name in kinds else ""
                 rows.append((name, learnt, part._fate(j)))
     return rows
-
-
-def _drowned_columns(model: Any) -> frozenset[str]:
-    """Prepared columns of numbers of which nothing rose above the noise: they count as all missing."""
-    return frozenset(
-        str(names[j])
-        for _, step in getattr(model, "steps_", [])
-        for _, part, names in getattr(
-            step, "parts_", [("", step, list(getattr(step, "feature_names_in_", [])))]
-        )
-        for j in np.flatnonzero(part.missing_share_ >= 1.0)
-        if j < len(names)
-    )
 
 
 def _proofs(source: str) -> list[tuple[str, str]]:

@@ -79,24 +79,46 @@ def largest_weights(
 
 
 def plot_weights(model: Any, top: int = 15) -> Any:
-    """A matplotlib figure of the largest weights, with bars of two standard deviations of their noise."""
-    return weight_figure(largest_weights(model, top), positive_label(model))
+    """A matplotlib figure of the largest weights of a model or pipeline, with bars of two standard deviations of their
+    noise."""
+    rows = largest_weights(_inner(model), top, drowned=drowned_columns(model))
+    return weight_figure(rows, positive_label(model))
 
 
 def weights_frame(model: Any) -> Any:
-    """All weights that are not zero as a pandas data frame: weight, noise, clear."""
+    """All weights that are not zero, of a model or pipeline, as a pandas data frame: weight, noise, clear."""
     import pandas
 
-    rows = largest_weights(model, _coef(model).nnz)
+    inner = _inner(model)
+    rows = largest_weights(inner, _coef(inner).nnz, drowned=drowned_columns(model))
     columns = {name: [getattr(row, name) for row in rows] for name in ("value", "noise", "clear")}
     return pandas.DataFrame(columns, index=[row.name for row in rows]).rename(
         columns={"value": "weight"}
     )
 
 
+def drowned_columns(model: Any) -> frozenset[str]:
+    """Prepared columns of numbers of which nothing rose above the noise: they count as all missing. Without a private
+    preparation there are none."""
+    return frozenset(
+        str(names[j])
+        for _, step in getattr(model, "steps_", [])
+        for _, part, names in getattr(
+            step, "parts_", [("", step, list(getattr(step, "feature_names_in_", [])))]
+        )
+        for j in np.flatnonzero(part.missing_share_ >= 1.0)
+        if j < len(names)
+    )
+
+
 def feature_names(model: Any) -> Any:
     names = getattr(model, "feature_names_", None)
     return getattr(model, "feature_names_in_", None) if names is None else names
+
+
+def _inner(model: Any) -> Any:
+    """The estimator, of a pipeline that behind its preparation."""
+    return getattr(model, "model_", model)
 
 
 def _coef(model: Any) -> sp.coo_array:
