@@ -30,8 +30,9 @@ from dpsparse.methods.frank_wolfe import defaults
 from dpsparse.methods.frank_wolfe.problem import Problem, Units, choose_resolution
 from dpsparse.methods.frank_wolfe.run import Steps
 from dpsparse.methods.frank_wolfe.screening import picked_beyond_chance
+from dpsparse.methods.look.defaults import CUTOFF_PER_SPREAD
 from dpsparse.methods.look.table import look_at_table, release_entry_size
-from dpsparse.methods.look.targets import contrasts, release_cutoff, release_mean
+from dpsparse.methods.look.targets import contrasts, release_mean, release_spread
 from dpsparse.methods.solution import Solution
 from dpsparse.nonzeros import NNonzero, PrivateCount, keep_nonzeros, top_k
 from dpsparse.release import Releases
@@ -102,7 +103,7 @@ def release_scales(rows: Rows, settings: Settings, releases: Releases) -> Scaled
     n, target = float(settings.n_samples or 0), 1.0
     if of_numbers := "mean" in settings.looks:
         _, middle = release_mean(rows, releases, settings.n_samples)
-        unit = release_cutoff(rows, releases, n, middle)
+        unit = CUTOFF_PER_SPREAD * release_spread(rows, releases, n, middle)
         target = rows.domain.target_bound or 1.0  # kernels have targets in units of their bound
         units = Units(middle=middle * target, unit=unit)
         declared = replace(declared, loss=Huber(target), units=units)

@@ -74,12 +74,12 @@ def release_mean(rows: Rows, releases: Releases, n_samples: int | None) -> tuple
     return n, min(max(mean, -1.0), 1.0)
 
 
-def release_cutoff(
-    rows: Rows, releases: Releases, n: float, mean: float, per_spread: float = CUTOFF_PER_SPREAD
+def release_spread(
+    rows: Rows, releases: Releases, n: float, mean: float, level: float = 0.75
 ) -> float:
-    """Where residuals begin to count linearly, in .75-quantiles of |y - mean|."""
+    """The `level`-quantile of |y - mean|."""
     near = partial(rows.count_near, mean)
-    return per_spread * release_quantile(releases, "spread", near, n, 0.75, 2.0**-10, 2.0)
+    return release_quantile(releases, "spread", near, n, level, 2.0**-10, 2.0)
 
 
 def known_rows(
@@ -206,7 +206,8 @@ class NumberTargets:
 def look_at_numbers(rows: Rows, releases: Releases, n_samples: int | None) -> NumberTargets:
     """Mean and spread of the targets, and the clip and the offset of a fit from them."""
     n, mean = release_mean(rows, releases, n_samples)
-    return NumberTargets(n, release_cutoff(rows, releases, n, mean), np.array([mean]))
+    clip = CUTOFF_PER_SPREAD * release_spread(rows, releases, n, mean)
+    return NumberTargets(n, clip, np.array([mean]))
 
 
 # ---- the mean, or the shares of the classes, alone: too few rows for anything else ----------------

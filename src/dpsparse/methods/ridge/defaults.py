@@ -19,12 +19,13 @@ MIN_EFFECTIVE_ROWS_PER_COLUMN_FOR_AXES = 10.0
 
 ROW_CLIP = 1.0 / 0.3  # length from which rows count less, in units of the constant entry of a row
 MEDIAN_LENGTH = math.sqrt(0.91) / 0.3  # of a row, in the same unit
-# From so many N a column noise is small beside what bounds on rows and residuals distort. Both bounds then grow with
-# the fourth root of N, so that noise and distortion vanish together (experiments/notebook/defaults.md).
+# From so many N a column noise is small beside what bounds on rows and residuals distort. The first then grows with the
+# fourth root of N. The share of residuals beyond the second falls with the square of N, as the variance of the noise
+# does that a cutoff makes: light tails hardly move it, heavy tails move it far (experiments/notebook/defaults.md).
 EFFECTIVE_ROWS_PER_COLUMN_OF_WIDER_BOUNDS = 20.0
 DECLARED_ROW_CLIP = math.sqrt(2.0)  # the clip where nothing is looked at
 DECLARED_CUTOFF = 0.25  # of the declared range: where residuals begin to count linearly then
-CUTOFF_PER_SPREAD = 0.85  # where residuals begin to count linearly, in .75-quantiles of |y - mean|
+CLIPPED_SHARE = 1.0 / 3.0  # of |y - mean| lies beyond the cutoff, where N is smaller
 
 RIDGE_TIMES_EPSILON = 7.0  # in curvatures of a row: 1/7 of epsilon goes to the volume
 MAX_EPSILON_OF_RULES = 16.0  # beyond it the ridge falls no more, and bounds do not widen

@@ -51,8 +51,8 @@ def choose(
         weighted = facts.domain.weight_bound is not None
         looks = table_looks(n_columns, entry=False, axes=has_axes(N, planned), weighted=weighted)
     rest = 1.0 - sum(BUDGET_SHARES[name] for name in looks)
-    wider = widen_bounds(facts, planned) if way == "released" else 1.0
-    clip = row_clip(way) * wider
+    room = room_for_bounds(facts, planned) if way == "released" else 1.0
+    clip = row_clip(way) * math.sqrt(math.sqrt(room))
     if ridge is None:
         mu = N / n * math.sqrt(rest)
         ridge = choose_ridge(facts.epsilon, n, planned, clip**2, mu)
@@ -65,7 +65,7 @@ def choose(
         ridge=ridge,
         row_clip=clip,
         tol=GRADIENT_TOLERANCE * clip,
-        cutoff=defaults.CUTOFF_PER_SPREAD * wider,
+        clipped_share=defaults.CLIPPED_SHARE / room**2,
         target_bound=facts.target_bound,
         n_nonzero=n_nonzero,
     )
@@ -77,14 +77,14 @@ def has_axes(effective_rows: float, n_columns: int) -> bool:
     return effective_rows >= least and n_columns <= WIDEST
 
 
-def widen_bounds(facts: Facts, n_columns: int, share: float = 1.0) -> float:
-    """By how much rows and residuals may be larger before they count less, where noise leaves room for it; `share` of
-    the budget is spent on these columns."""
+def room_for_bounds(facts: Facts, n_columns: int, share: float = 1.0) -> float:
+    """How many times smaller the noise of a prediction is than where bounds on rows and residuals begin to widen;
+    `share` of the budget is spent on these columns."""
     epsilon = min(facts.epsilon, defaults.MAX_EPSILON_OF_RULES)
     n = int(facts.domain.require("n_samples", "A table"))
     N = effective_rows(n, epsilon, facts.delta, facts.adjacency) * math.sqrt(share)
     enough = defaults.EFFECTIVE_ROWS_PER_COLUMN_OF_WIDER_BOUNDS * n_columns
-    return math.sqrt(math.sqrt(max(1.0, N / enough)))
+    return max(1.0, N / enough)
 
 
 def choose_ridge(epsilon: float, n: int, n_columns: int, curvature: float, mu: float) -> float:

@@ -1,12 +1,12 @@
 """Regression on a narrow table: look at it privately, then one tilted ridge fit on weighted rows.
 
-    look     mean of y;  q = .75-quantile of |y - mean|, cutoff c = .85 w q
+    look     mean of y;  cutoff c = (1 - p)-quantile of |y - mean|,  p = 1/(3 x^2),  x = max(1, N/(20 d))
              l0 = median of |x_i|;  m = mean of x_i shortened to l0, shrunk by its known noise
              v  = sum of (x_i - m)^2 shortened to l0, column by column;  D_j = (v_j/mean v)^(-1/2)
              S  = sum of z_i z_i', z_i = D (x_i - m) shortened;  A = S^(-1/2) but for what noise may be (else A = 1)
              l1 = median of |A D (x_i - m)|
     rows     f_i = (MEDIAN_LENGTH A D (x_i - m)/l1, 1),   t_i = (y_i - mean)/c,   a_i = min(1, r/|f_i|)^2
-             r = w/.3,  w = max(1, N/(20 d))^(1/4)
+             r = x^(1/4)/.3
     fit      argmin  sum_i a_i Huber_1(f_i.theta - t_i) + ridge/2 |theta|^2 + tilt.theta
 
 A row longer than r counts less instead of being shortened: shortened rows would pull the fit away from the model
@@ -39,7 +39,7 @@ from dpsparse.methods.look.table import (
     leading_digits,
     look_at_table,
 )
-from dpsparse.methods.look.targets import release_cutoff, release_mean
+from dpsparse.methods.look.targets import release_mean, release_spread
 from dpsparse.methods.ridge import defaults
 from dpsparse.methods.solution import Solution
 from dpsparse.nonzeros import top_k
@@ -61,7 +61,7 @@ class Settings:
     ridge: float
     row_clip: float  # r, the length from which a row counts less
     tol: float
-    cutoff: float  # of q
+    clipped_share: float  # of the targets: so many are farther from the mean than the cutoff
     target_bound: float
     n_nonzero: int | None = None  # weights that are kept; None keeps all
 
@@ -84,7 +84,7 @@ def solve(rows: Rows, settings: Settings, releases: Releases) -> Solution:
     n, mean, cutoff = float(settings.n_samples), 0.0, defaults.DECLARED_CUTOFF
     if settings.way == "released":
         n, mean = release_mean(rows, releases, None if rows.weighted else settings.n_samples)
-        cutoff = release_cutoff(rows, releases, n, mean, settings.cutoff)
+        cutoff = release_spread(rows, releases, n, mean, 1.0 - settings.clipped_share)
     standard = look_at_rows(rows, settings, releases, n)
     stretch = standard.scaling * (typical_length(settings.way) / standard.length)
     theta = fit(rows, settings, standard, stretch, mean, cutoff, releases)

@@ -15,7 +15,7 @@ from dpsparse.methods.minimisers import least_ridge
 SUPPORT_SHARE = {"objective": 0.6, "output": 0.5, "student": 0.5, "admm": 0.5}
 MIN_EFFECTIVE_ROWS_FOR_SCALES = 100.0  # below, declared bounds set all scales
 MIN_EFFECTIVE_ROWS_OF_REGRESSION = {"objective": 30.0, "output": 60.0, "student": 60.0}
-TARGET_CUTOFF_OF_SCORES = 0.7  # of the .75-quantile of |y - mean|, where columns are looked for
+TARGET_CUTOFF_OF_SCORES = 0.82  # of the cutoff of the fit, where columns are looked for
 ENTRY_CUTOFF = 1.5  # of the root mean square of a typical row's entries
 BALANCE_OF_OUTPUT_RIDGE = 2.0  # of n/(columns times mu): the square of the ridge
 ADMM_THRESHOLD_IN_NOISE = 3.0  # standard deviations of the noise of one round

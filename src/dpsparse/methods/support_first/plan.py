@@ -21,8 +21,8 @@ from dpsparse.methods.minimisers import (
     rounded_release,
     tilted_fit,
 )
-from dpsparse.methods.ridge.defaults import CUTOFF_PER_SPREAD
-from dpsparse.methods.ridge.plan import choose_ridge, choose_way, has_axes, widen_bounds
+from dpsparse.methods.ridge.defaults import CLIPPED_SHARE
+from dpsparse.methods.ridge.plan import choose_ridge, choose_way, has_axes, room_for_bounds
 from dpsparse.methods.ridge.solve import row_clip, typical_length
 from dpsparse.methods.support_first import defaults
 from dpsparse.methods.support_first.solve import SupportFirst
@@ -54,10 +54,10 @@ def choose(
         way = "released"
     split = defaults.SUPPORT_SHARE[fit] if s < facts.n_features else 0.0
     looks = choose_looks(facts, way, s, split, turn=facts.n_outputs == 1 and fit != "admm")
-    wider = 1.0
+    room = 1.0
     if way == "released" and facts.of_numbers and fit == "objective":
-        wider = widen_bounds(facts, s, 1.0 - split)
-    clip = row_clip(way) * wider
+        room = room_for_bounds(facts, s, 1.0 - split)
+    clip = row_clip(way) * math.sqrt(math.sqrt(room))
     curvature = loss.smoothness * clip**2
     if ridge is None:
         rest = (1.0 - split) * (1.0 - sum(BUDGET_SHARES[name] for name in looks))
@@ -81,7 +81,8 @@ def choose(
         target_bound=facts.target_bound,
         ridge=ridge,
         row_clip=clip,
-        cutoff=CUTOFF_PER_SPREAD * wider,
+        # Picks of columns, which share the cutoff, want it near.
+        clipped_share=CLIPPED_SHARE / (1.0 if split > 0.0 else room**2),
         curvature=curvature,
         tol=GRADIENT_TOLERANCE * clip,
         public_rows=public_rows,

@@ -44,7 +44,7 @@ from dpsparse.methods.look.table import (
     look_at_table,
     release_entry_size,
 )
-from dpsparse.methods.look.targets import look_at_classes, release_cutoff, release_mean
+from dpsparse.methods.look.targets import look_at_classes, release_mean, release_spread
 from dpsparse.methods.ridge import defaults as ridge_defaults
 from dpsparse.methods.ridge.solve import LONGEST, typical_length
 from dpsparse.methods.solution import Solution
@@ -72,7 +72,7 @@ class SupportFirst:
     target_bound: float
     ridge: float
     row_clip: float
-    cutoff: float  # in spreads of the targets
+    clipped_share: float  # of the targets: so many are farther from the mean than the cutoff
     curvature: float  # largest of a row
     tol: float
     public_rows: Any = None  # a sparse array: the student learns on them
@@ -132,9 +132,9 @@ class Run:
             n, self.mean = release_mean(rows, releases, settings.n_samples)
             self.spread = self.cutoff = ridge_defaults.DECLARED_CUTOFF
             if self.released:
-                per_spread = settings.cutoff
-                self.cutoff = release_cutoff(rows, releases, n, self.mean, per_spread)
-                self.spread = defaults.TARGET_CUTOFF_OF_SCORES / per_spread * self.cutoff
+                level = 1.0 - settings.clipped_share
+                self.cutoff = release_spread(rows, releases, n, self.mean, level)
+                self.spread = defaults.TARGET_CUTOFF_OF_SCORES * self.cutoff
             return
         n_classes = max(2, settings.n_outputs)
         targets = look_at_classes(rows, releases, n_classes, settings.n_samples, None)
