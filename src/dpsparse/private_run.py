@@ -136,7 +136,7 @@ def _refuse_too_many_candidates(plan: Plan, rows: Rows | None) -> None:
     if picks and n_candidates > MOST_CANDIDATES:
         raise DomainError(
             f"{plan.method} is proven for up to {MOST_CANDIDATES // 2} weights of rows from files, batches or a "
-            "cluster, and this table has more. Hash its columns to fewer, or use DPGradientClassifier. Nothing was spent."
+            "cluster, and this table has more. Hash its columns, or use DPGradientClassifier. Nothing was spent."
         )
 
 
