@@ -138,7 +138,9 @@ def run_form(form: Form, run: Callable[..., tuple[int, str, str]]) -> tuple[list
         assert code == 0, (step[0], code, said)
     model, report = (json.loads(Path(name).read_text()) for name in ("m.json", "e.json"))
     predictions = Path("p.csv").read_text().splitlines()[-400:]
-    return [model["coef"], model.get("intercept"), predictions, report["estimates"]], refusal
+    attributes = model["model"]["attributes"]
+    weights = attributes.get("model_", {"attributes": attributes})["attributes"]
+    return [weights["coef_"], weights["intercept_"], predictions, report["estimates"]], refusal
 
 
 def _command(*arguments: str) -> tuple[int, str, str]:

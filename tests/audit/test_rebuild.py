@@ -228,13 +228,13 @@ def a_file_that_counts_rows(patch):
         seen.append(cells.n_rows)
         return clipped(cells, targets, groups)
 
-    header = dpsparse.models.files._pipeline_header
+    readable = dpsparse.models.files.readable
 
-    def counted(*facts):
-        return {**header(*facts), "n_rows": seen[-1]}
+    def counted(header):
+        return readable({**header, "n_rows": seen[-1]})
 
     patch.setattr(dpsparse.rows.RawRows, "of", of)
-    patch.setattr(dpsparse.models.files, "_pipeline_header", counted)
+    patch.setattr(dpsparse.models.files, "readable", counted)
 
 
 @leak("search free-add-remove-row")

@@ -36,7 +36,7 @@ def tables(tmp_path):
 
 
 def weights(path):
-    return json.loads(path.read_text())["coef"]
+    return json.loads(path.read_text())["model"]["attributes"]["coef_"]
 
 
 def test_several_files_and_a_cap_give_the_same_model(run, tables):

@@ -181,24 +181,37 @@ COLUMN_LABELS = {
 # ---- other files in the wrong place -------------------------------------------------------------
 
 
+FORGED_PARTS = {
+    "kind": [TEXT],
+    "attributes": [{TEXT: NUMBER}, {"classes_": {"type": "array", "dtype": TEXT}}, {"coef_": {TEXT: NUMBER}},
+                   {"plan_": [TEXT]}, {"plan_": {"type": "Plan", "fields": {"delta": TEXT}}},
+                   {"feature_names_": NUMBER}, {"plan_": {"type": "event", "event": {"name": TEXT}}}],
+    "parameters": [{TEXT: TEXT}, {"domain": {"type": TEXT}}],
+}  # fmt: skip
+
+
+def with_part(model, name, forged):
+    """The header of a file with other facts in the record of its model."""
+    part = {**model["model"][name], **forged} if isinstance(forged, dict) else forged
+    return {**model, "model": {**model["model"], name: part}}
+
+
 def model_files(model_text):
     """Forged and damaged model files; a file of rows that claims to be a model among them."""
     model = json.loads(model_text)
     changes = {
-        "schema": TEXT, "estimator": TEXT, "attributes": {TEXT: NUMBER}, "parameters": {TEXT: TEXT},
-        "guarantee": {TEXT: TEXT}, "plan": [TEXT], "coef": {TEXT: NUMBER}, "feature_names": NUMBER,
-        "format": TEXT, "checksum": TEXT,
+        "schema": TEXT, "guarantee": {TEXT: TEXT}, "model": {TEXT: NUMBER}, "format": TEXT, "checksum": TEXT,
     }  # fmt: skip
     files = {f"forged {key}": {**model, key: value} for key, value in changes.items()}
     files |= {f"no {key}": {k: v for k, v in model.items() if k != key} for key in changes}
     files |= {
         "rows": [{"name": TEXT, "value": NUMBER}] * N, "text": TEXT, "number": int(NUMBER),
-        "signed estimator": {**model, "estimator": TEXT},
         "signed guarantee": {**model, "guarantee": {**model["guarantee"], "adjacency": TEXT}},
-        "signed plan": {**model, "plan": {**model["plan"], "delta": TEXT}},
-        "signed event": {**model, "plan": {**model["plan"], "phases": [{"name": TEXT}]}},
-        "signed parameter": {**model, "parameters": {**model["parameters"], "domain": {"type": TEXT}}},
-        "signed attribute": {**model, "attributes": {"classes_": {"type": "array", "dtype": TEXT}}},
+        **{
+            f"signed {name} {k}": with_part(model, name, forged)
+            for name, parts in FORGED_PARTS.items()
+            for k, forged in enumerate(parts)
+        },
     }  # fmt: skip
     return {
         name: content if "signed" in name else json.dumps(content)

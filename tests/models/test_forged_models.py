@@ -108,64 +108,69 @@ WRONG = [
     ("schema", True),
     ("schema", 1.0),
     ("schema", "1"),
-    ("coef.data", ["nan"] * D),
-    ("coef.data", ["1.5"] * D),
-    ("coef.data", [True] * D),
-    ("coef.data", [10**400] * D),
-    ("coef.data", [None] * D),
-    ("coef.data", "12345"),
-    ("coef.indices", ["0", "1", "2", "3", "4"]),
-    ("coef.indices", [0.0, 1.0, 2.0, 3.0, 4.0]),
-    ("coef.indices", [0, 0, 0, 0, 0]),
-    ("coef.indices", [0, 1, 2, 3, 10**30]),
-    ("coef.indptr", [0, 1.0 * D]),
-    ("coef.shape", [1, 10**9]),
-    ("coef.shape", [1, 10**18]),
-    ("coef.shape", [1, 1e9]),
-    ("coef.shape", [True, D]),
-    ("coef.shape", [1, D, 1]),
-    ("coef.shape", [1]),
-    ("coef.sparse", "yes"),
-    ("coef.flat", True),
-    ("coef.flat", 0),
-    ("coef.noise", ["nan"] * D),
-    ("coef.noise", [-1.0] * D),
-    ("coef.noise", [0.5]),
-    ("attributes.get_params", "text"),
-    ("attributes.predict", "text"),
-    ("attributes.__class__", "text"),
-    ("attributes.nonsense_", "text"),
-    ("attributes._private_", "text"),
-    ("attributes.coef_", "text"),
-    ("attributes.plan_", "text"),
-    ("attributes.n_features_in_", "5"),
-    ("attributes.n_features_in_", 5.0),
-    ("attributes.n_features_in_", True),
-    ("attributes.n_features_in_", 10**9),
-    ("attributes.n_iter_", "3"),
-    ("attributes.classes_", "text"),
-    ("attributes.classes_", {"type": "array", "dtype": "<i8", "shape": [2], "items": [0, 2]}),
-    ("attributes.classes_", {"type": "array", "dtype": "<U1000000000", "shape": [2], "items": ["a", "b"]}),
-    ("attributes.classes_", {"type": "array", "dtype": "<i8", "shape": [10**12], "items": [0, 1]}),
-    ("attributes.classes_", {"type": "array", "dtype": "<i8", "shape": [2], "items": ["0", "1"]}),
-    ("attributes.classes_", {"type": "array", "dtype": "V100000000000", "shape": [2], "items": [0, 1]}),
-    ("attributes.intercept_", "nan"),
-    ("attributes.intercept_", {"type": "array", "dtype": "<f8", "shape": [1], "items": ["nan"]}),
-    ("attributes.intercept_", {"type": "array", "dtype": "<f8", "shape": [1], "items": [NAN]}),
-    ("attributes.intercept_", {"type": "array", "dtype": "<f8", "shape": [2], "items": [0.0, 0.0]}),
-    ("attributes.about_", "text"),
-    ("attributes.about_", {"type": "dict", "items": [["data", 3]]}),
-    ("parameters.nonsense", 1),
-    ("parameters.ledger", "book.db"),
-    ("parameters.domain", None),
-    ("parameters.domain", {"type": "Domain", "fields": {"classes": {"type": "tuple", "items": [0, 5]}}}),
-    ("feature_names", ["a"]),
-    ("feature_names", [1, 2, 3, 4, 5]),
-    ("feature_names", "abcde"),
-    ("plan.method", 3),
-    ("plan.nonsense", 3),
-    ("plan.settings", {"type": "dict", "items": []}),
-    ("plan.parameters", "text"),
+    ("model.attributes.coef_.data", ["nan"] * D),
+    ("model.attributes.coef_.data", ["1.5"] * D),
+    ("model.attributes.coef_.data", [True] * D),
+    ("model.attributes.coef_.data", [10**400] * D),
+    ("model.attributes.coef_.data", [None] * D),
+    ("model.attributes.coef_.data", "12345"),
+    ("model.attributes.coef_.indices", ["0", "1", "2", "3", "4"]),
+    ("model.attributes.coef_.indices", [0.0, 1.0, 2.0, 3.0, 4.0]),
+    ("model.attributes.coef_.indices", [0, 0, 0, 0, 0]),
+    ("model.attributes.coef_.indices", [0, 1, 2, 3, 10**30]),
+    ("model.attributes.coef_.indptr", [0, 1.0 * D]),
+    ("model.attributes.coef_.shape", [1, 10**9]),
+    ("model.attributes.coef_.shape", [1, 10**18]),
+    ("model.attributes.coef_.shape", [1, 1e9]),
+    ("model.attributes.coef_.shape", [True, D]),
+    ("model.attributes.coef_.shape", [1, D, 1]),
+    ("model.attributes.coef_.shape", [1]),
+    ("model.attributes.coef_.sparse", "yes"),
+    ("model.attributes.coef_.flat", True),
+    ("model.attributes.coef_.flat", 0),
+    ("model.attributes.coef_noise_.data", ["nan"] * D),
+    ("model.attributes.coef_noise_.data", [-1.0] * D),
+    ("model.attributes.coef_noise_.data", [0.5]),
+    ("model.attributes.get_params", "text"),
+    ("model.attributes.predict", "text"),
+    ("model.attributes.__class__", "text"),
+    ("model.attributes.nonsense_", "text"),
+    ("model.attributes._private_", "text"),
+    ("model.attributes.coef_", "text"),
+    ("model.attributes.plan_", "text"),
+    ("model.attributes.privacy_", "text"),
+    ("model.attributes.history_", "text"),
+    ("model.kind", "dp_look"),
+    ("model.kind", "TableLook"),
+    ("model.nonsense", 1),
+    ("model.attributes.n_features_in_", "5"),
+    ("model.attributes.n_features_in_", 5.0),
+    ("model.attributes.n_features_in_", True),
+    ("model.attributes.n_features_in_", 10**9),
+    ("model.attributes.n_iter_", "3"),
+    ("model.attributes.classes_", "text"),
+    ("model.attributes.classes_", {"type": "array", "dtype": "<i8", "shape": [2], "items": [0, 2]}),
+    ("model.attributes.classes_", {"type": "array", "dtype": "<U1000000000", "shape": [2], "items": ["a", "b"]}),
+    ("model.attributes.classes_", {"type": "array", "dtype": "<i8", "shape": [10**12], "items": [0, 1]}),
+    ("model.attributes.classes_", {"type": "array", "dtype": "<i8", "shape": [2], "items": ["0", "1"]}),
+    ("model.attributes.classes_", {"type": "array", "dtype": "V100000000000", "shape": [2], "items": [0, 1]}),
+    ("model.attributes.intercept_", "nan"),
+    ("model.attributes.intercept_", {"type": "array", "dtype": "<f8", "shape": [1], "items": ["nan"]}),
+    ("model.attributes.intercept_", {"type": "array", "dtype": "<f8", "shape": [1], "items": [NAN]}),
+    ("model.attributes.intercept_", {"type": "array", "dtype": "<f8", "shape": [2], "items": [0.0, 0.0]}),
+    ("model.attributes.about_", "text"),
+    ("model.attributes.about_", {"type": "dict", "items": [["data", 3]]}),
+    ("model.parameters.nonsense", 1),
+    ("model.parameters.ledger", "book.db"),
+    ("model.parameters.domain", None),
+    ("model.parameters.domain", {"type": "Domain", "fields": {"classes": {"type": "tuple", "items": [0, 5]}}}),
+    ("model.attributes.feature_names_", {"type": "tuple", "items": ["a"]}),
+    ("model.attributes.feature_names_", {"type": "tuple", "items": [1, 2, 3, 4, 5]}),
+    ("model.attributes.feature_names_", "abcde"),
+    ("model.attributes.plan_.fields.method", 3),
+    ("model.attributes.plan_.fields.nonsense", 3),
+    ("model.attributes.plan_.fields.settings", {"type": "dict", "items": []}),
+    ("model.attributes.plan_.fields.parameters", "text"),
     ("guarantee.epsilon", "1.0"),
     ("guarantee.epsilon", True),
     ("guarantee.proven", 1),
@@ -179,25 +184,29 @@ def test_what_a_model_does_not_hold_is_refused(tmp_path, text, place, value):
     refused(tmp_path, changed(text, place, value))
 
 
-@pytest.mark.parametrize("name", ["parameters", "attributes", "plan", "guarantee", "coef"])
-def test_what_is_missing_is_refused(tmp_path, text, name):
-    header = json.loads(text)
-    for key in header[name]:
-        part = {k: v for k, v in header[name].items() if k != key}
+@pytest.mark.parametrize(
+    "place",
+    ["guarantee", "model", "model.parameters", "model.attributes", "model.attributes.coef_",
+     "model.attributes.plan_.fields"],
+)  # fmt: skip
+def test_what_is_missing_is_refused(tmp_path, text, place):
+    part = json.loads(text)
+    for name in place.split("."):
+        part = part[name]
+    for key in part:
         try:
-            again = resigned({**header, name: part})
+            again = changed(text, place, {k: v for k, v in part.items() if k != key})
             (tmp_path / "m.json").write_text(again)
             load(tmp_path / "m.json")
         except ModelFileError:
             continue
         derived = (
-            name == "guarantee"
+            place == "guarantee"
             and not hasattr(dp.Guarantee, key)
             and key not in dp.Guarantee.__annotations__
         )
-        assert derived or key in ("noise", "about_", "feature_names_in_"), (
-            f"{name} without {key} was read"
-        )
+        optional = ("coef_noise_", "about_", "feature_names_in_")
+        assert derived or key in optional, f"{place} without {key} was read"
 
 
 def test_an_archive_is_no_model(tmp_path):
@@ -224,11 +233,11 @@ def multiplied(record, factor):
 
 def with_epsilon(header, epsilon, *, also_parameters):
     """All claims of a file, and of the model inside a pipeline, made smaller."""
-    for part in (header, header.get("model")):
+    header["guarantee"]["epsilon"] = epsilon
+    for part in (header["model"], header["model"]["attributes"].get("model_")):
         if part is None:
             continue
-        part["guarantee"]["epsilon"] = epsilon
-        part["plan"]["epsilon"] = epsilon
+        part["attributes"]["plan_"]["fields"]["epsilon"] = epsilon
         if also_parameters:
             part["parameters"]["epsilon"] = epsilon
     return header
@@ -265,14 +274,17 @@ def test_a_forged_promise_is_refused(tmp_path, name, fact):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         good = json.loads(models.dumps(SPECIAL[name]()))
-    for part in ("", "model") if "model" in good else ("",):
+    for inside in (False, True) if "model_" in good["model"]["attributes"] else (False,):
         forged = json.loads(json.dumps(good))
-        inside = forged[part] if part else forged
-        value = ["none"] if part and fact == "assumptions" else PROMISES[fact]
-        inside["guarantee"][fact] = value
+        value = ["none"] if inside and fact == "assumptions" else PROMISES[fact]
+        if not inside:
+            forged["guarantee"][fact] = value
+        attributes = forged["model"]["attributes"]
+        attributes = attributes["model_"]["attributes"] if inside else attributes
+        plan = attributes["plan_"]["fields"]
         packed = {"type": "tuple", "items": value} if fact == "assumptions" else value
-        changes = inside["plan"][fact] != packed
-        inside["plan"][fact] = packed
+        changes = plan[fact] != packed
+        plan[fact] = packed
         if changes:  # some models assume nothing
             assert "edited" in refused(tmp_path, resigned(forged))
 
@@ -280,9 +292,10 @@ def test_a_forged_promise_is_refused(tmp_path, name, fact):
 def test_a_search_is_checked_by_what_was_searched(tmp_path):
     """Without the settings of the search its price cannot be computed again, so they are part of the file."""
     good = json.loads(models.dumps(search("paid search")))
-    assert "edited" in refused(tmp_path, resigned({k: v for k, v in good.items() if k != "search"}))
-    plain = json.loads(models.dumps(gradient()))
-    refused(tmp_path, resigned({**plain, "search": good["search"]}))
+    searched = good["model"]["attributes"].pop("search_")
+    assert "edited" in refused(tmp_path, resigned(good))
+    plain = models.dumps(gradient())
+    refused(tmp_path, changed(plain, "model.attributes.search_", searched))
 
 
 @pytest.mark.parametrize("name", estimators.__all__)

@@ -183,12 +183,23 @@ def resigned(header):
 def test_consistent_nonsense_is_refused_too(tmp_path, text):
     """A right checksum on a wrong content: other programs may write files as well."""
     good = json.loads(text)
-    assert "DPFuture" in refused(tmp_path, resigned({**good, "estimator": "DPFuture"}))
-    for key in ("parameters", "attributes", "coef", "guarantee", "plan"):
-        refused(tmp_path, resigned({k: v for k, v in good.items() if k != key}))
-        refused(tmp_path, resigned({**good, key: {"type": "os.system", "fields": {}}}))
-    bad = {**good["coef"], "indices": [10**6] * len(good["coef"]["indices"])}
-    refused(tmp_path, resigned({**good, "coef": bad}))
+    future = {**good["model"], "kind": "DPFuture"}
+    assert "DPFuture" in refused(tmp_path, resigned({**good, "model": future}))
+    model = good["model"]
+    for part, keys in ((good, ["guarantee", "model"]), (model, ["parameters", "attributes"]),
+                       (model["attributes"], ["coef_", "plan_"])):  # fmt: skip
+        for key in keys:
+            kept = part.pop(key)
+            refused(tmp_path, resigned(good))
+            part[key] = {"type": "os.system", "fields": {}}
+            refused(tmp_path, resigned(good))
+            part[key] = kept
+    coef = model["attributes"]["coef_"]
+    coef["indices"] = [10**6] * len(coef["indices"])
+    refused(tmp_path, resigned(good))
+
+
+PLAN = ["model", "attributes", "plan_", "fields"]
 
 
 def edited(good, *places, **changes):
@@ -206,7 +217,7 @@ def test_an_edited_promise_is_refused(tmp_path):
     """Somebody edits epsilon 8 to 0.01 in a file, and computes the checksum again."""
     good = json.loads(save(fitted(epsilon=8.0), tmp_path / "m.json").read_text())
     assert load(tmp_path / "m.json").privacy_.epsilon == 8.0
-    claims = [["guarantee"], ["plan"], ["parameters"]]
+    claims = [["guarantee"], PLAN, ["model", "parameters"]]
     for places in (claims[:1], claims[1:2], claims[:2], claims, claims[2:]):
         refused(tmp_path, edited(good, *places, epsilon=0.01))
         refused(tmp_path, edited(good, *places, epsilon=7.9))
@@ -225,7 +236,7 @@ def test_an_edited_promise_is_refused(tmp_path):
 def test_an_unproven_model_cannot_be_edited_into_a_proven_one(tmp_path):
     good = json.loads(save(MODELS["noiseless"], tmp_path / "m.json").read_text())
     for epsilon in (1.0, {"type": "float", "value": "inf"}):
-        refused(tmp_path, edited(good, ["guarantee"], ["plan"], proven=True, epsilon=epsilon))
+        refused(tmp_path, edited(good, ["guarantee"], PLAN, proven=True, epsilon=epsilon))
     refused(tmp_path, edited(good, ["guarantee"], proven=True, epsilon=1.0, events=[]))
 
 

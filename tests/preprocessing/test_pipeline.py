@@ -336,10 +336,10 @@ def test_an_edited_file_is_refused(tmp_path):
     path = dpsparse.save(pipe, tmp_path / "model.json")
     record = json.loads(path.read_text())
     for edit in (
-        lambda r: r["parameters"].update(epsilon=0.1),
-        lambda r: r["plan"]["phases"].pop(0),
+        lambda r: r["model"]["parameters"].update(epsilon=0.1),
+        lambda r: r["model"]["attributes"]["plan_"]["fields"]["phases"]["items"].pop(0),
         lambda r: r["guarantee"].update(epsilon=0.1),
-        lambda r: r["steps"]["items"][0]["items"][1].update(kind="os"),
+        lambda r: r["model"]["attributes"]["steps_"]["items"][0]["items"][1].update(kind="os"),
     ):
         changed = json.loads(json.dumps(record))
         edit(changed)

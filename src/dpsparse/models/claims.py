@@ -25,10 +25,13 @@ from dpsparse.preprocessing import DPPipeline
 _SAID_INSIDE = ("delta", "adjacency", "assumptions", "calibration", "randomness", "unit", "n_units")
 
 
-def check_fitted(model: BaseDPLinearModel, shape: tuple[int, int], *, flat: bool) -> None:
-    """Refuse attributes that a fit of this model on that many columns does not leave behind."""
-    check(isinstance(model.domain, Domain))
-    check(is_int(model.n_features_in_, 1) and model.n_features_in_ == shape[1])
+def check_fitted(model: BaseDPLinearModel) -> None:
+    """Refuse attributes that a fit of this model does not leave behind."""
+    check(isinstance(model, BaseDPLinearModel) and isinstance(model.domain, Domain))
+    coef = model.coef_
+    check(coef.dtype == np.float64)
+    n_outputs, width = coef.shape if coef.ndim == 2 else (1, len(coef))
+    check(is_int(model.n_features_in_, 1) and model.n_features_in_ == width)
     check(is_int(model.n_iter_))
     labels = None
     if isinstance(model, BaseDPClassifier):
@@ -37,29 +40,29 @@ def check_fitted(model: BaseDPLinearModel, shape: tuple[int, int], *, flat: bool
         if not isinstance(model._domain.classes, str):  # "observed" labels stand nowhere else
             declared = model._domain.class_labels()
             check(declared.dtype == labels.dtype and np.array_equal(declared, labels))
-    n_outputs = output_count(labels)
-    check(shape[0] == n_outputs and not (flat and labels is not None))
+    check(n_outputs == output_count(labels) and not (coef.ndim == 1 and labels is not None))
     intercept = np.asarray(model.intercept_)
     check(intercept.dtype.kind in "if" and bool(np.isfinite(intercept).all()))
     check(intercept.shape == (() if labels is None else (n_outputs,)))
-    names = getattr(model, "feature_names_in_", None)
-    check(names is None or (isinstance(names, np.ndarray) and names.shape == (shape[1],)))
-    drowned = getattr(model, "drowned_", None)
-    check(drowned is None or (isinstance(drowned, np.ndarray) and drowned.dtype.kind == "i"))
-    check(
-        drowned is None
-        or (drowned.ndim == 1 and bool(((drowned >= 0) & (drowned < shape[1])).all()))
-    )
-    check_about(model)
-
-
-def check_about(model: BaseDPLinearModel | DPPipeline) -> None:
-    about = getattr(model, "about_", {})
-    check(isinstance(about, dict) and all(type(t) is str for pair in about.items() for t in pair))
+    header = getattr(model, "feature_names_in_", None)
+    check(header is None or (isinstance(header, np.ndarray) and header.shape == (width,)))
+    names = model.feature_names_
+    check(names is None or (isinstance(names, tuple) and len(names) == width))
+    check(all(type(name) is str for name in names or ()))
+    drowned, noise = getattr(model, "drowned_", None), getattr(model, "coef_noise_", None)
+    if drowned is not None:
+        check(isinstance(drowned, np.ndarray) and drowned.dtype.kind == "i" and drowned.ndim == 1)
+        check(bool(((drowned >= 0) & (drowned < width)).all()))
+    if noise is not None:
+        check(drowned is not None and isinstance(noise, np.ndarray) and noise.shape == (width,))
+        check(bool((noise >= 0.0).all()))
 
 
 def check_claims(file: str, model: BaseDPLinearModel | DPPipeline) -> None:
     """Refuse a file whose guarantee does not follow from its plan, or its plan from its parameters."""
+    about = getattr(model, "about_", {})
+    check(isinstance(about, dict) and all(type(t) is str for pair in about.items() for t in pair))
+    check(is_int(model.n_features_in_, 1))
     plan, unit = model.plan_, PERSON if model._domain.unit == "person" else ROW
     agree = model.privacy_ == plan.guarantee
     agree = agree and (model.delta, model.adjacency, unit) == (

@@ -1,4 +1,4 @@
-"""Parameters, attributes and plans as the JSON of a model file, and back, bit for bit.
+"""Fitted models, and all that they hold, as the JSON of a model file and back, bit for bit.
 
 Whoever reads a file must expect one that somebody else wrote. So everything has the type it is written with, names are
 those that a class has, and nothing is made that is larger than the text that describes it.
@@ -17,7 +17,7 @@ import scipy.sparse as sp
 
 from dpsparse import methods as estimators
 from dpsparse import preprocessing
-from dpsparse.accounting import Phase, Plan
+from dpsparse.accounting import Event, Phase, Plan
 from dpsparse.accounting.events import from_dict, to_dict
 from dpsparse.domain import Domain
 from dpsparse.methods.base import BaseDPLinearModel
@@ -26,12 +26,7 @@ from dpsparse.preprocessing import DPPipeline
 from dpsparse.preprocessing._step import Step
 
 LARGEST_ARRAY = 100_000  # items kept as text; of a larger array the shape alone is kept
-_RECORDS: dict[str, Any] = {"Domain": Domain, "PrivateCount": PrivateCount}
-# Not in `attributes`: stored in a form of their own, or belonging to the place of training.
-_OWN_FORM = {
-    "coef_", "coef_noise_", "privacy_", "plan_", "feature_names_", "search_", "steps_", "model_",
-    "history_",
-}  # fmt: skip
+MOST_DENSE = 2**28  # weights; more are loaded as a sparse matrix, which takes what the file holds
 # Types of Python that stand for the items of an array, by NumPy's letter.
 _ITEMS: dict[str, tuple[type, ...]] = {
     "b": (bool,), "i": (int,), "u": (int,), "f": (int, float), "U": (str,), "O": (str, int, float, bool, type(None)),
@@ -56,7 +51,7 @@ def are_numbers(values: Any, kinds: tuple[type, ...] = (int, float)) -> bool:
     return type(values) is list and all(type(value) in kinds for value in values)
 
 
-# ---- values ----------------------------------------------------------------------------------------
+# ---- writing ---------------------------------------------------------------------------------------
 
 
 def encoded(value: Any) -> Any:
@@ -79,13 +74,47 @@ def encoded(value: Any) -> Any:
     if isinstance(value, Mapping):
         pairs = [[encoded(key), encoded(item)] for key, item in value.items()]
         return {"type": "dict", "items": pairs}
+    return _encoded_object(value)
+
+
+def _encoded_object(value: Any) -> Any:
+    if isinstance(value, Event):
+        return {"type": "event", "event": to_dict(value)}
     if isinstance(value, (Step, BaseDPLinearModel, DPPipeline)):
-        own = {"ledger", "random_state"} if isinstance(value, Step) else {"ledger"}
-        return {"type": "object", "kind": type(value).__name__, **facts_of(value, without=own)}
-    if type(value).__name__ in _RECORDS:
-        parts = {field.name: encoded(getattr(value, field.name)) for field in fields(value)}
+        given, kept = value.get_params(deep=False), _stored_names(type(value))
+        attributes = {
+            key: _encoded_weights(part) if key in ("coef_", "coef_noise_") else encoded(part)
+            for key, part in vars(value).items()
+            if key in kept
+        }
+        parameters = {
+            key: encoded(given[key]) for key in given if key not in _left_out(type(value))
+        }
+        return {
+            "type": "object", "kind": type(value).__name__, "parameters": parameters, "attributes": attributes,
+        }  # fmt: skip
+    if isinstance(value, (Domain, PrivateCount, Plan, Phase)):
+        parts = {name: encoded(getattr(value, name)) for name in _field_names(type(value))}
         return {"type": type(value).__name__, "fields": parts}
     return None
+
+
+def _encoded_weights(coef: Any) -> dict[str, Any]:
+    """The weights that are not zero. A dense weight of -0.0 is kept, whose bits are not zero."""
+    sparse, flat = sp.issparse(coef), not sp.issparse(coef) and coef.ndim == 1
+    if not sparse:
+        dense = np.ascontiguousarray(np.atleast_2d(coef))
+        bits = dense.view(f"u{dense.itemsize}")
+        rows, columns = np.nonzero(bits)
+        coef = sp.csr_array((dense[rows, columns], (rows, columns)), shape=dense.shape)
+    coef = sp.csr_array(coef)
+    return {
+        "type": "weights", "dtype": coef.dtype.str, "shape": list(coef.shape), "flat": flat, "sparse": sparse,
+        "indptr": coef.indptr.tolist(), "indices": coef.indices.tolist(), "data": coef.data.tolist(),
+    }  # fmt: skip
+
+
+# ---- reading ---------------------------------------------------------------------------------------
 
 
 def decoded(value: Any) -> Any:
@@ -99,19 +128,15 @@ def decoded(value: Any) -> Any:
     if kind == "omitted":
         check(are_numbers(value["shape"], (int,)) and len(value["shape"]) == 2)
         return sp.coo_array(tuple(value["shape"]))  # which takes no memory, and has the shape
-    if kind == "array":
-        return _decoded_array(value)
     if kind == "dict":
         return {decoded(key): decoded(item) for key, item in value["items"]}
-    if kind == "object":
-        known = value["kind"]
-        check(known in preprocessing.__all__ or known in estimators.__all__)
-        room: Any = preprocessing if known in preprocessing.__all__ else estimators
-        return made(getattr(room, known), value)
     if kind in ("list", "tuple"):
         items = [decoded(item) for item in value["items"]]
         return tuple(items) if kind == "tuple" else items
-    return _RECORDS[kind](**{key: decoded(part) for key, part in value["fields"].items()})
+    if kind == "event":
+        return from_dict(value["event"])
+    special = {"array": _decoded_array, "weights": _decoded_weights, "object": _decoded_object}
+    return special.get(kind, _decoded_record)(value)
 
 
 def _decoded_array(record: dict[str, Any]) -> np.ndarray:
@@ -125,17 +150,61 @@ def _decoded_array(record: dict[str, Any]) -> np.ndarray:
     return np.array(items, dtype=dtype).reshape(shape)
 
 
-# ---- objects ---------------------------------------------------------------------------------------
+def _decoded_weights(record: dict[str, Any]) -> Any:
+    check(record["dtype"] in ("<f4", "<f8"))
+    check(are_numbers(record["data"]))
+    check(are_numbers(record["indices"], (int,)) and are_numbers(record["indptr"], (int,)))
+    indptr, indices = (np.array(record[name], np.int32) for name in ("indptr", "indices"))
+    data, shape = np.array(record["data"], record["dtype"]), record["shape"]
+    check(are_numbers(shape, (int,)) and len(shape) == 2 and min(shape) >= 1 and max(shape) < 2**31)
+    check(type(record["flat"]) is bool and type(record["sparse"]) is bool)
+    check(not record["flat"] or shape[0] == 1)
+    check(len(indptr) == shape[0] + 1 and bool(np.isfinite(data).all()))
+    coef = sp.csr_array((data, indices, indptr), shape=tuple(shape))
+    coef.check_format(full_check=True)
+    check(coef.has_canonical_format)
+    if record["sparse"] or math.prod(shape) > MOST_DENSE:
+        return coef
+    dense = np.zeros(coef.shape, data.dtype)
+    rows = np.repeat(np.arange(shape[0]), np.diff(indptr))
+    dense[rows, indices] = data  # toarray would add, and 0.0 + -0.0 is 0.0
+    return dense[0] if record["flat"] else dense
 
 
-def facts_of(thing: Any, without: set[str]) -> dict[str, Any]:
-    """Parameters of an estimator or a step, and what it published."""
-    given = thing.get_params(deep=False)
-    names = published_names(type(thing)) - _OWN_FORM
-    return {
-        "parameters": {key: encoded(given[key]) for key in given if key not in without},
-        "attributes": {key: encoded(value) for key, value in vars(thing).items() if key in names},
-    }
+def _decoded_object(record: dict[str, Any]) -> Any:
+    """An estimator, a step or a pipeline; it has these parameters, and declares these attributes."""
+    kind = kind_of(record["kind"])
+    check(kind is not None and record.keys() == {"type", "kind", "parameters", "attributes"})
+    stored = {key: decoded(value) for key, value in record["parameters"].items()}
+    check(stored.keys() == set(inspect.signature(kind).parameters) - _left_out(kind))
+    made = kind(**stored)
+    for key, value in record["attributes"].items():
+        check(key in _stored_names(kind))
+        setattr(made, key, decoded(value))
+    if "plan_" in record["attributes"]:
+        check(isinstance(made.plan_, Plan))
+        made.privacy_ = made.plan_.guarantee
+    return made
+
+
+def _decoded_record(record: dict[str, Any]) -> Any:
+    known = {kind.__name__: kind for kind in (Domain, PrivateCount, Plan, Phase)}
+    kind = known[record["type"]]
+    values = {key: decoded(part) for key, part in record["fields"].items()}
+    check(values.keys() == set(_field_names(kind)))
+    made: Any = kind(**values)
+    texts: list[Any] = []
+    if kind is Phase:
+        texts = [made.name, made.note]
+    elif kind is Plan:
+        check(isinstance(made.phases, tuple) and all(type(p) is Phase for p in made.phases))
+        check(type(made.proven) is bool and isinstance(made.parameters, dict))
+        texts = [made.method, made.source, *made.assumptions]
+    check(all(type(text) is str for text in texts))
+    return made
+
+
+# ---- classes ---------------------------------------------------------------------------------------
 
 
 def published_names(kind: type) -> set[str]:
@@ -144,51 +213,31 @@ def published_names(kind: type) -> set[str]:
     return {name for name in declared if name.endswith("_") and not name.startswith("_")}
 
 
-def made(kind: Any, record: dict[str, Any], **more: Any) -> Any:
-    """The estimator or step of such facts; it has these parameters, and declares these attributes."""
-    stored = {key: decoded(value) for key, value in record["parameters"].items()} | more
-    known = set(inspect.signature(kind).parameters)
-    absent = {"ledger", "random_state"} if issubclass(kind, Step) else {"ledger"}
-    check(stored.keys() == known - absent)
-    model = kind(**stored)
-    for key, value in record["attributes"].items():
-        check(key in published_names(kind) - _OWN_FORM)
-        setattr(model, key, decoded(value))
-    return model
+def _stored_names(kind: type) -> set[str]:
+    """The guarantee follows from the plan, and a history belongs to the place of training."""
+    return published_names(kind) - {"privacy_", "history_"}
+
+
+def _left_out(kind: type) -> set[str]:
+    """Parameters that belong to the place of training."""
+    return {"ledger", "random_state"} if issubclass(kind, Step) else {"ledger"}
+
+
+def _field_names(kind: Any) -> list[str]:
+    """The settings of a plan are made anew where the fit is priced again."""
+    return [field.name for field in fields(kind) if field.name != "settings"]
 
 
 def kind_of(name: Any) -> Any:
-    """The estimator of this name, or None."""
+    """The estimator, step or pipeline of this name, or None."""
+    kind: Any = None
     if name in estimators.__all__:
-        return getattr(estimators, name)
-    from dpsparse import published  # all methods of papers, which most models need not load
+        kind = getattr(estimators, name)
+    elif name in preprocessing.__all__:
+        kind = getattr(preprocessing, name)
+    else:
+        from dpsparse import published  # all methods of papers, which most models need not load
 
-    kind = getattr(published, name) if name in published.__all__ else object
-    return kind if issubclass(kind, BaseDPLinearModel) else None  # the plain LASSO has no plan
-
-
-# ---- plans -----------------------------------------------------------------------------------------
-
-_OF_A_PLAN = [field.name for field in fields(Plan) if field.name not in ("settings", "phases")]
-
-
-def encoded_plan(plan: Plan) -> dict[str, Any]:
-    phases = [
-        {"name": phase.name, "event": to_dict(phase.event), "note": phase.note}
-        for phase in plan.phases
-    ]
-    return {"phases": phases, **{name: encoded(getattr(plan, name)) for name in _OF_A_PLAN}}
-
-
-def decoded_plan(record: dict[str, Any]) -> Plan:
-    check(record.keys() == {"phases", *_OF_A_PLAN})
-    values = {name: decoded(record[name]) for name in _OF_A_PLAN}
-    texts = [values["method"], values["source"], *values["assumptions"]]
-    phases = [(part["name"], from_dict(part["event"]), part["note"]) for part in record["phases"]]
-    check(
-        all(
-            type(text) is str for text in (*texts, *(p[0] for p in phases), *(p[2] for p in phases))
-        )
-    )
-    check(type(values["proven"]) is bool and isinstance(values["parameters"], dict))
-    return Plan(phases=tuple(Phase(*phase) for phase in phases), **values)
+        kind = getattr(published, name) if name in published.__all__ else None
+    ours = (Step, BaseDPLinearModel, DPPipeline)  # the plain LASSO of papers has no plan
+    return kind if isinstance(kind, type) and issubclass(kind, ours) else None
