@@ -309,6 +309,7 @@ fitted = t.model("2", n_iter=3).fit(t.source(session, X, y))
 assert step[0] > 3
 t.assert_same(t.model("2", n_iter=3).fit(X, y), fitted)
 print("the same")
+session.stop()
 """
 
 
@@ -318,6 +319,6 @@ def test_a_killed_executor_changes_nothing(tmp_path):
     code = KILLED.format(path=[path for path in sys.path if path], folder=str(tmp_path))
     quiet = {**os.environ, "SPARK_LOCAL_IP": "127.0.0.1", "SPARK_WORKER_DIR": str(tmp_path)}
     done = subprocess.run(
-        [sys.executable, "-c", code], env=quiet, capture_output=True, text=True, timeout=300
+        [sys.executable, "-c", code], env=quiet, capture_output=True, text=True, timeout=550
     )
     assert "the same" in done.stdout, done.stderr[-3000:]
