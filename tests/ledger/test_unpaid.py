@@ -15,6 +15,7 @@ from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+from complaints import check
 from dpsparse import (
     Domain,
     DPFeatureTest,
@@ -28,7 +29,6 @@ from dpsparse import (
 )
 from dpsparse.accounting import Exponential, Phase, Repeated, Sequence, epsilon
 from dpsparse.accounting.adaptive import Profile
-from dpsparse.audit.replay import check
 from dpsparse.exceptions import BudgetWarning, ParameterError, UnpaidFitsWarning
 
 private_run = importlib.import_module("dpsparse.private_run")
