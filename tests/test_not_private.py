@@ -118,7 +118,6 @@ def test_a_loaded_model_has_epsilon_infinity(name, tmp_path):
     ("facts", "says"),
     [
         ({"randomness": "seeded"}, "seed"),
-        ({"calibration": "published"}, "published calibration without a proof"),
         ({"events": ()}, "no mechanism is recorded"),
         ({"events": (("a", Gaussian(1.0)), ("b", NonPrivate()))}, "one step has no guarantee"),
         ({"events": (("a", NonPrivate()),)}, "no noise was added"),

@@ -18,7 +18,7 @@ from dpsparse.accounting import (
     epsilon,
 )
 from dpsparse.accounting.adaptive import BoundedRangeStep, bounded_range_profile, pure_profile
-from dpsparse.accounting.conversion import _perturbation_profile, best_bound, dominating_run
+from dpsparse.accounting.conversion import _perturbation_profile, dominating_run
 from dpsparse.accounting.events import leaves
 from dpsparse.accounting.objective import delta_profile
 
@@ -302,8 +302,7 @@ def test_mixed_runs_agree_with_dp_accounting():
     )
     gaussian = pld.from_gaussian_mechanism(4.0, value_discretization_interval=step)
     theirs = response.self_compose(30).compose(gaussian).get_epsilon_for_delta(1e-6)
-    ours, name = best_bound(Sequence((Repeated(Pure(0.1), 30), Gaussian(4.0))), 1e-6)
-    assert name == "adaptive"
+    ours = epsilon(Sequence((Repeated(Pure(0.1), 30), Gaussian(4.0))), 1e-6)
     assert ours == pytest.approx(theirs, rel=2e-3)
     alone = epsilon(Repeated(Pure(0.1), 30), 1e-6)
     assert alone == pytest.approx(response.self_compose(30).get_epsilon_for_delta(1e-6), rel=2e-3)
@@ -311,8 +310,7 @@ def test_mixed_runs_agree_with_dp_accounting():
 
 def test_several_kinds_cost_what_the_engineering_note_says():
     event = Sequence((Repeated(Exponential(0.1), 30), Gaussian(1 / 0.15)))
-    value, name = best_bound(event, 1e-6)
-    assert name == "adaptive"
+    value = epsilon(event, 1e-6)
     assert value == pytest.approx(1.34798, abs=2e-5)
     # The order of the record does not matter: the bound holds for every interleaving.
     turned = Sequence((Gaussian(1 / 0.15), Repeated(Exponential(0.1), 30)))
@@ -328,8 +326,7 @@ def test_objective_perturbation_beside_selections():
     tilt = ObjectivePerturbation(4.0, 0.7, 0.25, 5.0, "one-sided")
     picks = Repeated(Exponential(0.09), 10)
     event = Sequence((picks, tilt))
-    value, name = best_bound(event, 1e-6)
-    assert name == "adaptive"
+    value = epsilon(event, 1e-6)
     assert max(epsilon(tilt, 1e-6), epsilon(picks, 1e-6)) < value
     assert value < 0.9 * (epsilon(tilt, 1e-6) + epsilon(picks, 1e-6))
     for eps in (0.0, 0.3, 0.9):
@@ -341,8 +338,6 @@ def test_objective_perturbation_beside_selections():
         assert own <= float(profile.delta(np.array(eps))) * (1 + 1e-9)
 
 
-def test_the_name_says_which_bound_was_used():
-    assert best_bound(Gaussian(1.0), 1e-6)[1] == "Gaussian"
-    assert best_bound(Repeated(Exponential(0.01), 100), 1e-6)[1] == "adaptive"
-    assert best_bound(Repeated(Exponential(0.01), 3), 0.0) == (pytest.approx(0.03), "pure")
-    assert best_bound(Sequence(()), 1e-6) == (0.0, "nothing was released")
+def test_steps_that_are_pure_need_no_delta():
+    assert epsilon(Repeated(Exponential(0.01), 3), 0.0) == pytest.approx(0.03)
+    assert epsilon(Sequence(()), 1e-6) == 0.0

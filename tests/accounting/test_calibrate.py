@@ -137,38 +137,6 @@ def test_impossible_calibrations_say_why():
         calibrate(lambda s: NonPrivate(), 1.0, 1e-6)
 
 
-def test_what_was_found_before_is_found_again_and_checked(monkeypatch):
-    """Two families that agree at 1 and 2, by which they are told apart, and nowhere else: the second one must not get
-    what the first can afford."""
-
-    def cheap(x):
-        return Gaussian(x)
-
-    def dear(x):
-        return Gaussian(x if x <= 2.0 else 1.0 + x / 2.0)
-
-    first = calibrate(cheap, 0.7, 1e-6)
-    starts = []
-    start = module._start
-    monkeypatch.setattr(module, "_start", lambda *a: starts.append(a) or start(*a))
-    assert calibrate(cheap, 0.7, 1e-6) == first
-    assert not starts
-    assert delta(dear(first), 0.7) > 1e-6
-    other = calibrate(dear, 0.7, 1e-6)
-    assert starts
-    assert delta(dear(other), 0.7) <= 1e-6
-
-
-def test_what_was_found_may_be_forgotten_by_another_thread_at_any_time(monkeypatch):
-    class Forgotten(dict):
-        def __getitem__(self, key):
-            raise KeyError(key)  # emptied since somebody looked whether it is there
-
-    first = calibrate(Gaussian, 0.7, 1e-6)
-    monkeypatch.setattr(module, "_found", Forgotten(module._found))
-    assert calibrate(Gaussian, 0.7, 1e-6) == first
-
-
 def test_the_largest_parameter_of_a_search_is_checked_as_any_other(monkeypatch):
     """Where every parameter seems affordable the search ends at `most`, which the accountant must confirm."""
     search = (lambda x: Gaussian(1e3), 1.0, 1e-6, 1e-4, 1.0, math.log(0.2), 0.25)

@@ -39,8 +39,7 @@ def test_the_headline_is_one_line():
     assert make().seeded().headline.startswith("NOT PRIVATE: seeded")
     bare = make(epsilon=math.inf, proven=False, events=(("fit", NonPrivate()),))
     assert bare.headline.startswith("NOT PRIVATE: no noise")
-    published = make(proven=False, calibration="published")
-    assert published.headline == "NOT PRIVATE: published calibration without a proof"
+    assert make(proven=False).headline == "NOT PRIVATE: its noise is without a proof"
 
 
 def test_the_text_names_everything_an_officer_asks():

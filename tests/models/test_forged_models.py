@@ -261,7 +261,6 @@ def test_a_forged_price_is_refused(tmp_path, name, also_parameters):
 PROMISES = {
     "assumptions": [],
     "source": "docs/proofs/none.md",
-    "calibration": "certified",
     "n_units": 7,  # with delta far below 1/7 there is no caution
     "table": "the evaluated table",
 }

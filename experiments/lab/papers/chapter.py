@@ -108,7 +108,7 @@ def _plain_part(part: Mapping[str, Any]) -> Row:
     row = {k: part[k] for k in ("cell",) if k in part}
     row["measures"] = {k: _plain(v) for k, v in part.items() if k not in ("cell", "guarantee")}
     if promised is not None:
-        names = ("headline", "proven", "calibration", "source")
+        names = ("headline", "proven", "source")
         row["guarantee"] = {name: getattr(promised, name) for name in names}
     return row
 

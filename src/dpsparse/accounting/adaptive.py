@@ -36,9 +36,8 @@ from dpsparse.jit import njit
 
 Array = np.ndarray[Any, np.dtype[np.float64]]
 
-# Gauss-Legendre on [0, 1].
+# Gauss-Legendre on [-1/2, 1/2].
 _NODES, _WEIGHTS = (v / 2.0 for v in np.polynomial.legendre.leggauss(8))
-_NODES = _NODES + 0.5
 
 
 def log_profile(mu: float, y: Array) -> tuple[Array, Array]:
@@ -46,7 +45,7 @@ def log_profile(mu: float, y: Array) -> tuple[Array, Array]:
     with np.errstate(all="ignore"):
         x = y / mu - mu / 2.0
         if mu < 0.5:  # m(x) - m(x+mu) would cancel: integrate -m'(z) = 1 - z m(z)
-            z = x[..., None] + mu * _NODES
+            z = x[..., None] + mu * (0.5 + _NODES)
             gap = mu * np.sum((1.0 - z * _mills(z)) * _WEIGHTS, axis=-1)
         else:
             gap = _mills(x) - _mills(x + mu)
@@ -116,10 +115,6 @@ def last_affordable(
     return low
 
 
-# A step is some thirty operations with positive results, each off by at most 2^-53 or, for
-# exp and expm1, 2^-51: together below 1e-14. A product that underflows is off by less than _TINY.
-_CHARGE = 1.0 + 2e-14
-_TINY = 1e-300
 _LONGEST_PRODUCT = 4000  # nodes
 
 
@@ -315,8 +310,10 @@ def _put_in_front(
             wide[m + last + 1 + i] = out[last]
         live = min(last + 1, support + done * m)
         _maximise(wide, live, ends, rise, decay, out)
+        # A step is some thirty operations with positive results, each off by at most 2^-53 or, for exp and expm1,
+        # 2^-51: together below 1e-14. A product that underflows is off by less than 1e-300.
         for i in range(live):
-            out[i] = min(out[i] * _CHARGE + _TINY, 1.0)
+            out[i] = min(out[i] * (1.0 + 2e-14) + 1e-300, 1.0)
         for i in range(live, last + 1):
             out[i] = 0.0
     return out

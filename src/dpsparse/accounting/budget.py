@@ -43,8 +43,6 @@ from dpsparse.exceptions import CalibrationError, ParameterError
 # The search ends this far below the budget, relatively. Runs inside a run make their plans on the way, so a few tries
 # have to do.
 _CLOSE, _CLOSE_NESTED = 1e-10, 1e-4
-_found: dict[tuple[Event, Event, float, float], float] = {}  # what fits asked for before
-_MANY = 1024
 
 
 def calibrate(make_event: Callable[[float], Event], epsilon: float, delta: float) -> float:
@@ -77,16 +75,7 @@ def calibrate(make_event: Callable[[float], Event], epsilon: float, delta: float
         raise ParameterError(f"epsilon must be a positive finite number, got {safe_repr(epsilon)}.")
     if not (0.0 < delta < 1.0):
         raise ParameterError(f"delta must be strictly between 0 and 1, got {safe_repr(delta)}.")
-    # Two events tell one family from another, and if they did not: what was found before is checked as anew.
-    key = (make_event(1.0), make_event(2.0), float(epsilon), float(delta))
-    before = _found.get(key)  # once: another thread may change or empty what was found
-    if before is not None and _affordable(make_event(before), epsilon, delta):
-        return before
-    found = _search(make_event, epsilon, delta, _CLOSE, *_start(make_event, epsilon, delta))
-    if len(_found) >= _MANY:
-        _found.clear()
-    _found[key] = found
-    return found
+    return _search(make_event, epsilon, delta, _CLOSE, *_start(make_event, epsilon, delta))
 
 
 def _search(

@@ -31,7 +31,7 @@ from dpsparse.accounting.adaptive import (
     log_profile,
     pure_profile,
 )
-from dpsparse.accounting.dominance import leaf_parameter, total_square
+from dpsparse.accounting.dominance import gaussian_parameter, leaf_parameter
 from dpsparse.accounting.events import Counts, leaves, loss_bound
 from dpsparse.accounting.objective import delta_profile
 from dpsparse.exceptions import ParameterError
@@ -45,6 +45,7 @@ _FEW, _MANY, _END_OF_TABLE = 128, 2000, 2.5
 _LARGE = 20.0
 
 
+@lru_cache(maxsize=1024)
 def epsilon(event: ev.Event, delta: float) -> float:
     """The smallest proven epsilon of `event` at `delta`; infinite if there is none.
 
@@ -68,31 +69,21 @@ def epsilon(event: ev.Event, delta: float) -> float:
     >>> print(f"{epsilon(Repeated(Gaussian(scale=20.0), 10), delta=1e-6):.3f}")
     0.648
     """
-    return best_bound(event, delta)[0]
-
-
-@lru_cache(maxsize=1024)
-def best_bound(event: ev.Event, delta: float) -> tuple[float, str]:
-    """The smallest proven epsilon at `delta`, and the name of the bound that gives it."""
     if not 0.0 <= delta < 1.0:
         raise ParameterError(f"delta must be in [0, 1), got {safe_repr(delta)}.")
     counts = leaves(event)
     if not counts:
-        return 0.0, "nothing was released"
+        return 0.0
     leaked = leaked_delta(counts)
     delta -= leaked
     if leaked > 0.0 and delta <= 0.0:
-        return math.inf, "none"
-    bounds = [(math.inf, "none")]
+        return math.inf
     pure = _pure_epsilon(counts)
-    if pure is not None:
-        bounds.append((_pure_to_epsilon(pure, delta), "pure"))
+    best = math.inf if pure is None else _pure_to_epsilon(pure, delta)
     if delta > 0.0:
         run = dominating_run(tuple(counts.items()))
-        name = "adaptive" if run.kinds or not _is_gaussian(counts) else "Gaussian"
-        bounds.append((_epsilon_with_slack(run.epsilon, counts, delta), name))
-    best, name = min(bounds)
-    return max(0.0, best), name
+        best = min(best, _epsilon_with_slack(run.epsilon, counts, delta))
+    return max(0.0, best)
 
 
 @lru_cache(maxsize=1024)
@@ -136,12 +127,11 @@ def dominated_epsilon(event: ev.Event, delta: float) -> float:
     """A proven epsilon at `delta` from the Gaussians that dominate the steps, without the product of their profiles:
     within a few per cent of `epsilon`, and below it where kinds of steps are many."""
     counts = leaves(event)
-    square, slack = total_square(counts)
+    mu, slack = gaussian_parameter(event)
     left = delta - leaked_delta(counts) - slack
     if left <= 0.0:
         return math.inf
-    ideal = partial(gaussian_epsilon, math.sqrt(square) * (1.0 + 1e-15))
-    return _epsilon_with_slack(ideal, counts, left)
+    return _epsilon_with_slack(partial(gaussian_epsilon, mu), counts, left)
 
 
 # ---- pure events ---------------------------------------------------------------------------------
@@ -174,10 +164,6 @@ def _pure_to_delta(pure: float, epsilon: float) -> float:
 
 
 # ---- Gaussian noise, and everything else ----------------------------------------------------------
-
-
-def _is_gaussian(counts: Counts) -> bool:
-    return all(isinstance(event, ev.Gaussian) for event in counts)
 
 
 def gaussian_log_delta(mu: float, epsilon: float) -> float:

@@ -28,7 +28,6 @@ from scipy.special import ndtr, ndtri
 
 from dpsparse.accounting.adaptive import log_profile
 from dpsparse.accounting.events import (
-    Counts,
     Event,
     Exponential,
     Gaussian,
@@ -72,21 +71,13 @@ def gaussian_parameter(event: Event) -> tuple[float, float]:
     >>> print(f"{mu:.3f} {slack:.0e}")
     0.502 1e-46
     """
-    square, slack = total_square(leaves(event))
-    return math.sqrt(square) * (1.0 + 1e-15), slack
-
-
-def total_square(counts: Counts) -> tuple[float, float]:
-    """(mu^2, slack) of a run of several kinds of steps, in any order and interleaved.
-
-    Every kind is charged as if it were alone. A step that comes *before* a Gaussian costs less beside it, but one whose
-    scores are chosen after looking at the Gaussian's output does not, and no plan says which comes first.
-    """
+    # Every kind is charged as if it were alone. A step that comes before a Gaussian costs less beside it, but one whose
+    # scores are chosen after looking at the Gaussian's output does not, and no plan says which comes first.
     square, slack = 0.0, 0.0
-    for leaf, count in counts.items():
+    for leaf, count in leaves(event).items():
         mu, leak = leaf_parameter(leaf, count)
         square, slack = square + mu * mu * (1.0 + 1e-14), slack + leak
-    return square, min(1.0, slack)
+    return math.sqrt(square) * (1.0 + 1e-15), min(1.0, slack)
 
 
 def leaf_parameter(leaf: Event, count: int) -> tuple[float, float]:

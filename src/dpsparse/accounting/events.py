@@ -36,10 +36,11 @@ class Event:
     """
 
     proof: ClassVar[str] = ""
+    in_words: ClassVar[str] = ""  # where the name of the class does not say it
 
     def __str__(self) -> str:
         """As people read it, such as "Gaussian, scale 32.7, sensitivity 1.41"; `repr` has all digits."""
-        words = [_WORDS.get(type(self).__name__, type(self).__name__)]
+        words = [self.in_words or type(self).__name__]
         for field in fields(self):
             value = getattr(self, field.name)
             if isinstance(value, (int, float)):
@@ -48,14 +49,6 @@ class Event:
                     f"{field.name} {value:,}" if whole else f"{field.name} {show_number(value, 4)}"
                 )
         return ", ".join(words)
-
-
-_WORDS = {
-    "NonPrivate": "no privacy at all",
-    "Exponential": "exponential mechanism",
-    "RoundedGaussian": "Gaussian on a grid",
-    "ThresholdedGaussian": "Gaussian on a grid, names above a threshold",
-}
 
 
 class _Positive:
@@ -82,6 +75,8 @@ class Exponential(_Positive, Event):
     >>> print(f"{epsilon(Repeated(Exponential(eta=0.1), 100), delta=1e-6):.2f}")
     2.25
     """
+
+    in_words: ClassVar[str] = "exponential mechanism"
 
     eta: float
 
@@ -151,6 +146,7 @@ class RoundedGaussian(Gaussian):
     """
 
     proof: ClassVar[str] = "docs/proofs/rounded_gaussian.md"
+    in_words: ClassVar[str] = "Gaussian on a grid"
 
     size: int = 1
 
@@ -187,6 +183,7 @@ class ThresholdedGaussian(RoundedGaussian):
     """
 
     proof: ClassVar[str] = "docs/proofs/preparation.md"
+    in_words: ClassVar[str] = "Gaussian on a grid, names above a threshold"
 
     leak: float = 0.0
 
@@ -320,6 +317,8 @@ class NonPrivate(Event):
     >>> epsilon(NonPrivate(), delta=1e-6)
     inf
     """
+
+    in_words: ClassVar[str] = "no privacy at all"
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from dpsparse._checks import rounded_up, safe_repr, show_number
 from dpsparse._json import plain
 from dpsparse.accounting import events as ev
-from dpsparse.accounting.conversion import best_bound
 from dpsparse.accounting.conversion import epsilon as event_epsilon
 from dpsparse.accounting.events import Event, RoundedGaussian, Sequence, leaves
 from dpsparse.accounting.html import guarantee_html, likelihood_factor, show
@@ -74,7 +73,6 @@ class Guarantee:
     events: tuple[tuple[str, ev.Event], ...] = ()
     assumptions: tuple[str, ...] = ()
     source: str = ""
-    calibration: str = "proven"
     unit: str = ROW
     randomness: str = SECURE
     n_units: int | None = None
@@ -163,7 +161,7 @@ class Guarantee:
         if self.proven:
             terms = f"({rounded_up(self.epsilon)}, {rounded_up(self.delta)})-DP"
             return f"{terms} of {self.table}, {self.neighbours}, proven"
-        return f"NOT PRIVATE: {self._flaw or f'{self.calibration} calibration without a proof'}"
+        return f"NOT PRIVATE: {self._flaw or 'its noise is without a proof'}"
 
     @property
     def caution_lines(self) -> str:
@@ -199,7 +197,6 @@ class Guarantee:
             *(("assumes", text) for text in self.assumptions),
             ("trust", TRUST_MODEL),
             ("randomness", self.randomness),
-            ("calibration", self.calibration),
             ("proof", self.source or "none"),
         ]
 
@@ -290,8 +287,7 @@ def _factor(epsilon: float) -> str:
 
 # What a plan and the guarantee of a fit that follows it say alike.
 PROMISED = (
-    "epsilon", "delta", "adjacency", "assumptions", "source", "calibration", "randomness", "unit", "n_units",
-    "table",
+    "epsilon", "delta", "adjacency", "assumptions", "source", "randomness", "unit", "n_units", "table",
 )  # fmt: skip
 # What the body of a run gets besides the price; a plan without it is a Plan[object].
 if TYPE_CHECKING:
@@ -353,7 +349,6 @@ class Plan(Generic[Settings]):
     epsilon: float
     delta: float
     adjacency: str
-    calibration: str = "proven"
     proven: bool = True
     source: str = ""
     assumptions: tuple[str, ...] = ()
@@ -387,11 +382,6 @@ class Plan(Generic[Settings]):
             events=tuple((phase.name, phase.event) for phase in self.phases),
         )
 
-    @property
-    def accounting(self) -> str:
-        """The name of the bound that gives this epsilon: the smallest of those that are proven."""
-        return best_bound(self.event, self.delta)[1] if self.guarantee.proven else "none"
-
     def promises_as(self, other: Plan) -> bool:
         """Whether another plan promises the same on the same ground: what a file claims, against what is computed."""
         phases = [
@@ -412,11 +402,9 @@ class Plan(Generic[Settings]):
     def _facts(self) -> list[tuple[str, object]]:
         """What stands below the headline."""
         g = self.guarantee
-        accounting = [("accounting", f"{self.accounting} bound")] if g.proven else []
         return [
             *(("caution", text) for text in g.cautions),
             *((phase.name, f"{phase.event}  {phase.note}".rstrip()) for phase in self.phases),
-            *accounting,
             *self.parameters.items(),
         ]
 

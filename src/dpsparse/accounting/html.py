@@ -9,15 +9,13 @@ from typing import Any
 
 from dpsparse._checks import show_number
 
-# readable on light and dark backgrounds
-_GOOD, _AMBER, _BAD = "#1a7f4b", "#a86400", "#c4302b"
-
 
 def guarantee_html(
     headline: str, proven: bool, rows: Iterable[tuple[str, Any]], *, caution: bool = False
 ) -> str:
     """A coloured headline above a table of facts: green, amber with a caution, red without a proof."""
-    colour = _BAD if not proven else _AMBER if caution else _GOOD
+    # Readable on light and dark backgrounds.
+    colour = "#c4302b" if not proven else "#a86400" if caution else "#1a7f4b"
     cells = "".join(
         '<tr><th scope="row" style="text-align:left;font-weight:normal;opacity:.7;'
         f'padding:1px 12px 1px 0;vertical-align:top">{escape(name)}</th>'

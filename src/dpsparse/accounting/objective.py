@@ -80,13 +80,12 @@ def _gaussian_delta(e: float, mu: float) -> float:
 
 # Cells times bands. More are closer (the error of mu falls with the root) and take as much longer.
 _WORK = 3e5
-_LEFT, _RIGHT = -7.0, 5.0  # w beyond is charged in full
 
 
 def transport_profile(mu: float, flatness: float, loss: str, epsilons: Array) -> Array:
     """Upper bounds on delta at each epsilon >= 0, of either table against the other."""
-    right = -_LEFT if loss == "glm" else _RIGHT
-    span = right - _LEFT
+    left, right = -7.0, 7.0 if loss == "glm" else 5.0  # w beyond is charged in full
+    span = right - left
     low = -mu if loss == "glm" else 0.0
     bands = (mu - low) / flatness
     # A band is what gamma rises in a cell of this width.
@@ -97,14 +96,14 @@ def transport_profile(mu: float, flatness: float, loss: str, epsilons: Array) ->
     # At the top gamma may stay for good: a band without width.
     levels, rises = np.append(levels, mu), np.append(rises, flatness)
     cells = math.ceil(span / h)
-    edges = _LEFT + h * np.arange(cells + 1.0)
+    edges = left + h * np.arange(cells + 1.0)
     masses = np.diff(ndtr(edges)) * (1.0 - 1e-12)
     g = np.exp(epsilons)
     value = _largest(levels, rises * (1.0 + 1e-12), edges, masses, g, True)
-    value += ndtr(_LEFT + mu)
+    value += ndtr(left + mu)
     if loss == "glm":
         value += ndtr(mu - right)
-        back = _largest(levels, rises, edges, masses * (1.0 + 2e-12), g, False) + 2.0 * ndtr(_LEFT)
+        back = _largest(levels, rises, edges, masses * (1.0 + 2e-12), g, False) + 2.0 * ndtr(left)
         value = np.maximum(value, back)
     else:
         value += np.maximum(1.0 + flatness - g, 0.0) * ndtr(-right)

@@ -50,7 +50,6 @@ class Verdict:
     """The table of an audit."""
 
     method: str
-    calibration: str
     adjacency: str
     claimed: float
     delta: float
@@ -68,7 +67,7 @@ class Verdict:
 
     def __str__(self) -> str:
         head = (
-            f"{self.method} ({self.calibration}, {self.adjacency}) claims "
+            f"{self.method} ({self.adjacency}) claims "
             f"epsilon = {self.claimed:g} at delta = {show_number(self.delta)}: "
             + ("not refuted" if self.holds else "REFUTED")
         )
@@ -120,7 +119,7 @@ def audit_subject(
     if subject.is_model:
         tell("black box", 0.0)
         rows.append(_black_box_row(subject, n_runs, each, seed))
-    facts = plan.method, plan.calibration, plan.adjacency, subject.claimed, plan.delta
+    facts = plan.method, plan.adjacency, subject.claimed, plan.delta
     return Verdict(*facts, confidence, tuple(rows))
 
 

@@ -149,9 +149,8 @@ def plain_look(found: TableLook) -> dict[str, Any]:
 def doubts(job: Job, found: TableLook) -> list[str]:
     """Columns whose released counts contradict what is declared about them."""
     from dpsparse.preprocessing.defaults import MIN_COUNT_IN_SDS
-    from dpsparse.preprocessing.look import OTHER_LABELS
 
-    strange = found.target.get(OTHER_LABELS, found.target.get("missing", 0.0))
+    *_, strange = found.target.values()  # the last cell: missing targets, or not declared ones
     some = [
         "a missing target or another label stops `fit`; --drop-missing-target leaves out rows without a target"
     ]

@@ -29,7 +29,7 @@ from dpsparse.accounting.conversion import (
     gaussian_log_delta,
     sampler_tail,
 )
-from dpsparse.accounting.dominance import total_square
+from dpsparse.accounting.dominance import gaussian_parameter
 from dpsparse.accounting.events import Event, leaves
 from dpsparse.accounting.guarantee import ROW
 
@@ -116,10 +116,10 @@ def _number(value: Any) -> float:
 def price_of(event: Event, terms: Terms) -> Price:
     """The price of a fit, after any other fits and at any time."""
     counts = leaves(event)
-    square, slack = total_square(counts)
+    mu, slack = gaussian_parameter(event)
     leak = sum(n * getattr(leaf, "leak", 0.0) for leaf, n in counts.items())
     tail, shift = sampler_tail(counts, terms.epsilon)
-    return Price(epsilon(event, 0.0), square, slack, leak, tail, shift)
+    return Price(epsilon(event, 0.0), mu * mu, slack, leak, tail, shift)
 
 
 @dataclass(frozen=True)

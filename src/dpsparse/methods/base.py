@@ -238,7 +238,6 @@ class BaseDPLinearModel(FittedLinearModel):
         epsilon: float | None = None,
         assumptions: tuple[str, ...] | None = None,
         proven: bool = True,
-        calibration: str = "proven",
     ) -> Plan[S]:
         """A plan of these phases under the terms of this estimator."""
         return Plan(
@@ -247,7 +246,6 @@ class BaseDPLinearModel(FittedLinearModel):
             epsilon=float(self.epsilon if epsilon is None else epsilon),
             delta=self.delta,
             adjacency=self.adjacency,
-            calibration=calibration,
             proven=proven,
             source=source,
             assumptions=self._assumptions() if assumptions is None else assumptions,

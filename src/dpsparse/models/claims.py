@@ -22,7 +22,7 @@ from dpsparse.models.values import check, is_int
 from dpsparse.preprocessing import DPPipeline
 
 # What the plan of a model inside a pipeline says as the plan that paid for it does.
-_SAID_INSIDE = ("delta", "adjacency", "assumptions", "calibration", "randomness", "unit", "n_units")
+_SAID_INSIDE = ("delta", "adjacency", "assumptions", "randomness", "unit", "n_units")
 
 
 def check_fitted(model: BaseDPLinearModel) -> None:

@@ -31,8 +31,6 @@ from dpsparse.rows import RawRows
 if TYPE_CHECKING:
     from dpsparse.ledger.account import Ledger
 
-OTHER_LABELS = "none of these"  # also a missing target
-
 
 @dataclass(frozen=True)
 class TableLook:
@@ -179,7 +177,7 @@ def dp_look(
 def _target_cells(domain: Domain) -> list[str]:
     """What targets are counted by; the last cell is for those that are none of it."""
     if domain.classes is not None and not isinstance(domain.classes, str):
-        return [*map(str, domain.class_labels().tolist()), OTHER_LABELS]
+        return [*map(str, domain.class_labels().tolist()), "none of these"]
     if domain.target_bound is not None:
         return ["below the range", "within", "above", "missing"]
     raise DomainError("dp_look needs the declared classes or range of the target.")

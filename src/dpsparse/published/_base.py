@@ -72,7 +72,6 @@ class PublishedModel(BaseDPLinearModel):
             [Phase("fit", NonPrivate(), "no guarantee")],
             PrintedFit(self, n_outputs, printed),
             epsilon=math.inf,
-            calibration="published",
             proven=False,
             source=f"{self._paper(printed, n_outputs)}; no guarantee",
             assumptions=(),

@@ -101,20 +101,11 @@ def published_iterates(
 
 def published_sensitivity(loss: str, radius: float, n: int) -> float:
     """The papers' sensitivity of one score. False; see the proofs."""
-    return PRINTED_SENSITIVITY[loss](radius) / n
-
-
-def _squared_sensitivity(radius: float) -> float:
-    return 2.0 * radius + 2.0 * radius**2 + 2.0 * radius * (1.0 + radius)
-
-
-def _logistic_sensitivity(radius: float) -> float:
+    if loss == "squared":
+        return (2.0 * radius + 2.0 * radius**2 + 2.0 * radius * (1.0 + radius)) / n
     edge = float(expit(radius))
     root = math.sqrt(4.0 * radius / float(expit(-radius)))
-    return 2.0 * edge * (1.0 + radius) + 0.25 * (1.0 + radius) * root
-
-
-PRINTED_SENSITIVITY = {"squared": _squared_sensitivity, "logistic": _logistic_sensitivity}
+    return (2.0 * edge * (1.0 + radius) + 0.25 * (1.0 + radius) * root) / n
 
 
 def adp_scale(l2_sensitivity: float, epsilon: float, delta: float, n_screens: int) -> float:

@@ -119,7 +119,6 @@ class _Lasso(PublishedBall):
             [Phase("vertices", event, "Laplace noisy max over signed vertices")],
             plan.settings,
             epsilon=spent_epsilon(event, self.delta),
-            calibration="published",
             source="docs/proofs/frank_wolfe.md",
             assumptions=(
                 "Laplace noise in ideal real arithmetic",

@@ -100,7 +100,7 @@ def _mechanisms(model: Any) -> str:
 
 
 def _composition(model: Any, ledger: Ledger | None) -> str:
-    text = f"Adaptive composition inside the fit ({model.plan_.accounting} bound)."
+    text = "Adaptive composition inside the fit."
     if ledger is None:
         return text + " Other releases from the same data are not counted here."
     terms = ledger.terms
