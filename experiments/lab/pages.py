@@ -167,6 +167,7 @@ TABLES: dict[str, dict[str, Callable[[], str]]] = {
     "persons": {"persons": persons},
     "preparation": {"preparation": preparation, "text": text},
     "leaderboard": {"speed": speed},
+    "evaluation": {"trust": trust},
 }
 
 

@@ -66,7 +66,8 @@ def weight_figure(weights: Sequence[Weight], positive: str | None = None) -> Any
     axes.set_yticks(range(len(names)), names, parse_math=False)
     axes.set_ylim(len(weights) - 0.4, -0.6)
     noise = any(weight.noise is not None for weight in weights)
-    text = "weight" + (" (bar: 2 sd of its noise, hollow: may be noise)" if noise else "")
+    # In short lines, since the axis begins where long names end.
+    text = "weight" + ("\nbar: 2 sd of its noise, hollow: may be noise" if noise else "")
     if positive is not None:
         text += f"\npositive weights speak for: {show_name(positive)}"
     axes.set_xlabel(text, color=INK, fontsize=9, parse_math=False)
