@@ -28,6 +28,8 @@ _NO_PERSON = frozenset(word.lower() for word in (*MISSING_WORDS, "none", "n/a", 
 _FLOAT = re.compile(r"-?[0-9]+(\.[0-9]+)?(e[-+][0-9]+)?")
 ONE_WEIGHT_EACH = "sample_weight must hold one number per row of X, as a 1d array."
 _WHOLE_FLOAT = re.compile(r"-?(0|[1-9][0-9]*)\.0")
+# Python counts True among the real numbers, and neither decimals nor the True that pandas keeps among other cells.
+_NUMBERS = (Real, Decimal, np.bool_)
 # A number with a decimal comma, points between thousands, a sign, an exponent or a common unit.
 _UNIT = r"(?:[%$€£]|USD|EUR|GBP)?"
 _DECIMAL_COMMA = re.compile(
@@ -157,12 +159,13 @@ def person_names(cells: np.ndarray) -> np.ndarray:
 
 
 def _person_name(cell: Any) -> str:
-    name = cell_name(cell) if isinstance(cell, (str, Real, Decimal)) else None
+    name = cell_name(cell) if isinstance(cell, (str, *_NUMBERS)) else None
     if name is None and isinstance(cell, UUID):
         name = str(cell)
     if name is None:
         raise SchemaError("groups must name persons by numbers or by text.")
-    return "0" if name == "-0" else name
+    # NumPy drops a NUL at the end of a text, and two persons would be one. No two names become one here.
+    return "0" if name == "-0" else f"{name}\1" if name.endswith(("\0", "\1")) else name
 
 
 # ---- numbers --------------------------------------------------------------------------------------
@@ -226,7 +229,7 @@ def _pointed(text: str) -> str:
 def _to_number(cell: Any) -> float:
     if is_missing(cell):
         return math.nan
-    if not isinstance(cell, (str, Real, Decimal)):
+    if not isinstance(cell, (str, *_NUMBERS)):
         raise ValueError
     try:
         return float(cell)
@@ -334,7 +337,7 @@ class _LabelFinder:
                 self._by_number[key] = plain if key in self._by_number else place
 
     def __call__(self, cell: Any) -> int:
-        if not isinstance(cell, (str, bytes, Real, Decimal)):
+        if not isinstance(cell, (str, bytes, *_NUMBERS)):
             return -1
         try:
             found = self._places.get(cell)

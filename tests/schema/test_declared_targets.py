@@ -282,3 +282,15 @@ def test_a_long_whole_number_is_its_label_in_any_type(cell):
         y = np.array([first, cell, cell, cell], object)
         model = DPGradientClassifier(domain, epsilon=np.inf, n_iter=1).fit(X, y)
         assert model.predict(X).tolist() == ["10000000000000000"] * 4
+
+
+@pytest.mark.parametrize("form", [pd.Series, lambda cells: np.array(cells, object), list])
+def test_a_truth_value_of_numpy_is_one_beside_other_cells(form):
+    """A column of them is read as numbers; among numbers pandas keeps them as they are."""
+    cells = form([0.5, 0.0, np.True_, np.False_])
+    assert Domain().part(np.eye(4), cells).targets.tolist() == [0.5, 0.0, 1.0, 0.0]
+    labels = np.array([0, 1, 0.5])
+    part = Domain(weight_bound=1.0).part(
+        np.eye(4), cells, labels=labels, weights=cells, groups=form([0, 1, np.True_, np.False_])
+    )
+    assert sorted(part.targets.tolist()) == [0, 0, 1, 2]
