@@ -9,7 +9,6 @@
     releases.tilt(phase, problem)             the minimiser of an objective tilted by Gaussian noise
     releases.admit(rows)                      the rows of this run; not a release
     releases.capped(rows)                     the same with at most m rows of every person, by secret draws
-    releases.drawn(what, draw)                secret numbers that depend on no row
     releases.under(plan, name)                the releases of a fit inside a search, which has a plan of its own
 
 A plan's phase says what may be released and what it costs; scale and sensitivity are taken from it, so
@@ -117,10 +116,6 @@ class Releases:
         """Standard deviation of the noise that `geometric` would add."""
         return self._geometric(phase, query).sd
 
-    def unit(self, phase: str, query: Query, share: float = 1.0) -> float:
-        """The grid on which `gaussian` answers."""
-        return _grid(self.scale(phase, query, share), query)
-
     def top_k(self, phase: str, scores: Query, k: int, unit: float) -> np.ndarray:
         """Sorted indices of `k` entries, each drawn by the exponential mechanism on the whole numbers
         `scores.whole(unit)` (their magnitudes matter if the query says so)."""
@@ -194,10 +189,6 @@ class Releases:
         if not isinstance(event, (NonPrivate, *made.events)):
             raise CalibrationError(f"Phase {phase!r} does not pay for {made.kind}; a bug.")
         return self._release(phase, made)
-
-    def drawn(self, what: str, draw: Callable[[np.random.Generator], np.ndarray]) -> np.ndarray:
-        """Secret numbers that depend on no row."""
-        return draw(self.rng)
 
     def admit(self, rows: R) -> R:
         """The rows of this run: private rows of any kind come in here or through `capped`. An audit hands back hollow

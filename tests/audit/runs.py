@@ -168,7 +168,7 @@ def search_runs():
     gradient = DPGradientClassifier(n_iter=2, verbose=-1)
     searches = {
         "free": (gradient, {"n_nonzero": [1, 3, None], "threshold": [0.0, 0.2]}),
-        "paid": (gradient, [{}, {"step_size": 0.5, "threshold": 0.1}]),
+        "paid": (gradient, [{}, {"n_iter": 3, "threshold": 0.1}]),
         "free of lasso": (DPLassoClassifier(n_iter=4), {"n_nonzero": [1, 3]}),
         "two stages": (
             DPTwoStageClassifier(n_nonzero=2), {"threshold": [0.0, 0.2]},
@@ -190,7 +190,7 @@ def search_runs():
 
     for name, candidates in {
         "free": {"model__n_nonzero": [1, 3]},
-        "paid": [{}, {"model__step_size": 0.5}],
+        "paid": [{}, {"model__n_iter": 3}],
     }.items():
         make = partial(behind, candidates)
         yield from of_both(f"search {name} of a pipeline", make, ROLES, BINARY, (OTHER,))

@@ -78,7 +78,7 @@ OTHERS = {
         DPTwoStageClassifier(Domain(**BINARY, row_norm=1.0, n_samples=40), n_nonzero=2),
         [{}, {"threshold": 0.3}],
     ),
-    "numbers": (DPGradientRegressor(Domain(target_bound=2.0), n_iter=2), [{}, {"step_size": 0.3}]),
+    "numbers": (DPGradientRegressor(Domain(target_bound=2.0), n_iter=2), [{}, {"n_iter": 3}]),
     "few rows of a person": (
         DPLassoClassifier(
             Domain(**BINARY, feature_bound=1.0, unit="person", rows_per_unit=3), n_iter=3

@@ -56,7 +56,6 @@ def test_every_way_out_is_in_the_transcript():
         "budget",
         "scale",
         "geometric_sd",
-        "unit",
         "kappa",
     }  # of plan and lemmas alone
     through_the_door = {"gaussian", "geometric", "top_k", "count", "names", "release"}  # _release

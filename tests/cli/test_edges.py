@@ -109,7 +109,7 @@ def test_a_report_shows_any_column_name(run, name):
         (6, "inspect deep.json"),
         (3, "fit deep.jsonl --target label --classes 0,1 -o n.json"),
         (3, "fit deep.jsonl --target label --classes 0,1 -o n.json --prepare private"),
-        (2, "check --n-features 3 --classes 0,1 --param step_size=DEEP"),
+        (2, "check --n-features 3 --classes 0,1 --param n_iter=DEEP"),
         (2, "check t.csv --domain deep.json"),
         (2, "check t.csv --domain deep.toml"),
         (2, "check t.csv --domain deep.yaml"),

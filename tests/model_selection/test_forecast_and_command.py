@@ -155,7 +155,7 @@ def test_tune_pays_once_and_writes_the_winner(files, candidates):
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ("step_size=0.5", "must be a list"),
+        ("n_iter=5", "must be a list"),
         ("nonsense=[1]", "no parameter"),
         ("n_nonzero", "must be written like"),
     ],

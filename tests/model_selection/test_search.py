@@ -39,7 +39,7 @@ DOMAIN = Domain(row_norm=1.0, feature_bound=1.0, classes=[0, 1], n_samples=400)
 MODEL = DPGradientClassifier(DOMAIN, n_iter=4)
 FREE = {"n_nonzero": [1, 3, None], "threshold": [-0.5, 0.0, 0.5]}
 FEW = [{}, {"class_weight": "balanced"}, {"class_weight": {0: 1.0, 1: 2.0}, "threshold": 0.1}]
-BOTH = {"step_size": [0.2, 0.5], "n_nonzero": [2, None]}
+BOTH = {"n_iter": [2, 3], "n_nonzero": [2, None]}
 SEARCHES = {"free": FREE, "paid": FEW, "both": BOTH}
 
 
@@ -247,7 +247,7 @@ def test_regression_and_tiny_tables(kind):
     model = DPGradientRegressor(domain, n_iter=4)
     wanted = {
         "free": {"n_nonzero": [1, 3]},
-        "paid": [{}, {"step_size": 2.0}],
+        "paid": [{}, {"n_iter": 3}],
         "both": BOTH,
     }
     search = DPSearchCV(model, wanted[kind], epsilon=4.0)
@@ -267,7 +267,7 @@ def test_regression_and_tiny_tables(kind):
         ({"candidates": {"nonsense": [1]}}, "no parameter 'nonsense'"),
         ({"candidates": {"epsilon": [1.0, 2.0]}}, "whole search"),
         ({"candidates": {"domain": [DOMAIN]}}, "whole search"),
-        ({"candidates": {"step_size": [0.5, -1.0]}}, "step_size must be"),
+        ({"candidates": {"n_iter": [2, -1]}}, "n_iter must be"),
         ({"candidates": {"threshold": [math.nan]}}, "threshold must be"),
         ({"candidates": {"n_nonzero": [0, 2]}}, "n_nonzero must be"),
         ({"epsilon": math.inf}, "finite"),
@@ -319,7 +319,7 @@ def test_persons_are_searched_and_paid_as_persons(kind, adjacency):
     from dpsparse.accounting.guarantee import PERSON
 
     domain = Domain(row_norm=1.0, classes=[0, 1], unit="person", rows_per_unit=5)
-    points = [{}, {"n_nonzero": 3}] if kind == "free" else [{}, {"step_size": 0.3}]
+    points = [{}, {"n_nonzero": 3}] if kind == "free" else [{}, {"n_iter": 4}]
     groups = np.arange(len(y)) // 3
     ledger = Ledger(epsilon=9.0, delta=1e-5, adjacency=adjacency, unit="person")
     search = DPSearchCV(
@@ -348,7 +348,7 @@ def test_persons_are_searched_and_paid_as_persons(kind, adjacency):
 @pytest.mark.parametrize("kind", ["free", "paid"])
 def test_persons_of_one_row_search_as_rows_do(kind):
     """The same plan and, with a seed, the same winner and the same weights bit for bit."""
-    points = [{}, {"n_nonzero": 3}] if kind == "free" else [{}, {"step_size": 0.3}]
+    points = [{}, {"n_nonzero": 3}] if kind == "free" else [{}, {"n_iter": 4}]
     found = []
     for unit in ("row", "person"):
         domain = Domain(row_norm=1.0, classes=[0, 1], unit=unit)
@@ -372,7 +372,7 @@ def test_a_candidate_that_loses_half_of_the_rows_is_not_chosen(kind):
     rng = np.random.default_rng(0)
     X, n = rng.normal(size=(4000, 3)), 4000
     model = DPGradientClassifier(Domain(row_norm=1.0, classes=[0, 1], n_samples=n), n_iter=3)
-    candidates = [{"threshold": 50.0}, {} if kind == "free" else {"step_size": 0.3}]
+    candidates = [{"threshold": 50.0}, {} if kind == "free" else {"n_iter": 4}]
     for _ in range(8):
         search = DPSearchCV(model, candidates, epsilon=8.0)
         assert search.fit(X, (X[:, 0] > 0).astype(int)).best_index_ == 1

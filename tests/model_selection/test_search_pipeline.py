@@ -147,7 +147,7 @@ def test_refused_before_anything_is_charged(tmp_path):
         {"candidates": {"model__epsilon": [1.0]}},
         {"candidates": {"threshold": [math.nan]}},
         {"candidates": {3: [1]}},
-        {"candidates": "model__step_size"},
+        {"candidates": "model__n_iter"},
         {"delta": 1e-5},
         {"estimator": pipeline().set_params(ledger=ledger)},
         {"estimator": pipeline(step=DPStandardizer(epsilon=1.0))},
@@ -168,8 +168,8 @@ def test_a_candidate_that_changes_the_preparation_is_told_why():
         ParameterError, match="would change the preparation, which is released once"
     ):
         DPSearchCV(pipeline(), {"table__share": [0.1, 0.2]}).plan(3)
-    with pytest.raises(ParameterError, match="write model__step_size"):
-        DPSearchCV(pipeline(), {"step_size": [0.1, 0.2]}).plan(3)
+    with pytest.raises(ParameterError, match="write model__n_iter"):
+        DPSearchCV(pipeline(), {"n_iter": [2, 3]}).plan(3)
 
 
 def test_fewer_words_than_planned_are_told_to_the_search():
@@ -249,7 +249,7 @@ def test_persons_are_protected_with_all_of_their_rows():
 
 def test_numbers_are_tuned_by_their_distance():
     pipe = pipeline(model=DPGradientRegressor(Domain(target_range=(0, 100), n_samples=N), n_iter=4))
-    found = DPSearchCV(pipe, [{}, {"model__step_size": 2.0}], epsilon=4.0).fit(X, AGE)
+    found = DPSearchCV(pipe, [{}, {"model__n_iter": 6}], epsilon=4.0).fit(X, AGE)
     assert found.score(X, AGE) > 0.3
 
 

@@ -42,7 +42,7 @@ def search(kind):
     model = dp.DPGradientClassifier(TWO, n_iter=2)
     candidates = {
         "free search": {"n_nonzero": [1, 2]},
-        "paid search": [{"step_size": 0.5}, {}],
+        "paid search": [{"n_iter": 3}, {}],
     }
     return dp.DPSearchCV(model, candidates[kind], epsilon=4.0).fit(X, LABELS).best_estimator_
 

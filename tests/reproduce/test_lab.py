@@ -93,7 +93,7 @@ def test_rows_are_kept_and_a_second_run_adds_nothing(tmp_path):
 
 
 def test_a_method_is_a_call_and_an_unknown_one_is_refused():
-    assert find_method("DPGradient(step_size=1.0)").name == "DPGradient(step_size=1.0)"
+    assert find_method("DPGradient(n_iter=5)").name == "DPGradient(n_iter=5)"
     assert not find_method("DPADMM").can_fit(
         Task("numbers", "tables", load_small, target_range=(0, 1))
     )

@@ -314,7 +314,7 @@ def test_a_source_that_reloads_differently_is_refused(mortal, tmp_path):
     for _ in range(2):
         mortal.kill()
     with pytest.raises(SourceChangedError):
-        rows.class_counts(2).whole(0.5)  # a new question; the answer to the first one is remembered
+        rows.class_counts(2).whole(0.5)
     np.save(path, X[450:].toarray())
 
 

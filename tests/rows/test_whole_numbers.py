@@ -361,7 +361,7 @@ class TestDoor:
             Domain(**{name: value})
 
 
-def test_what_a_query_remembers_is_free_of_noise():
+def test_a_second_answer_is_free_of_the_noise_of_the_first():
     """Noise is added in place: a second release on the same grid must not begin with that of the first."""
     rows = Rows.clip(np.eye(3), np.zeros(3, int), Domain(classes=[0, 1]), labels=np.array([0, 1]))
     query = rows.class_counts(2).magnitudes(2)

@@ -14,7 +14,6 @@ whole number of a query is worth in units of its noise is `step`, so costs of al
     names       unit/scale      |q - q'|_2 * step, over the names of either table; `leak` for those of one alone
     geometric   1/scale         |q - q'| * step
     objective   1/scale         |g - g'|_2 * step, g the gradient of the untilted objective where it was minimised
-    draw        0               numbers that depend on no row (secret blocks, public rows): they stay what they were
     fact        0               the number of rows, where it is public
 """
 
@@ -42,10 +41,7 @@ from dpsparse.rows import Names, Query, Rows
 if TYPE_CHECKING:
     from dpsparse.methods.frank_wolfe.problem import History
 
-NO_RELEASE = (
-    "draw",
-    "fact",
-)  # kinds that no phase pays for, since no private row has a part in them
+FACT = "fact"  # the kind of what no phase pays for, since no private row has a part in it
 
 
 class ControlFlowError(BaseException):
@@ -186,22 +182,14 @@ class RecordedReleases(Releases):
     def number_of_rows(self, rows: Any) -> int | None:
         """On a neighbour it is asked again: a number that is not public shows as a difference."""
         if self.tape.hollow:
-            self._past("fact", "number of rows")
+            self._past(FACT, "number of rows")
             known = self._repeat(1)[0].answer
         else:
             found = super().number_of_rows(rows)
             known = np.array([] if found is None else [found])
-            self._write_fact("fact", "number of rows", known)
+            fact = Release("number of rows", FACT, np.empty(0), known, 0.0)
+            self.entries.append(fact)
         return int(known[0]) if known.size else None
-
-    def drawn(self, what: str, draw: Callable[[np.random.Generator], np.ndarray]) -> np.ndarray:
-        past = self._past("draw", what)
-        found = draw(self.rng) if past is None else past.answer
-        self._write_fact("draw", what, found)
-        return found.copy()
-
-    def _write_fact(self, kind: str, what: str, answer: np.ndarray) -> None:
-        self.entries.append(Release(what, kind, np.empty(0), answer, 0.0))
 
     def _release(self, phase: str, mechanism: Answer) -> np.ndarray:
         """The question is asked of the rows at hand; the answer is drawn, or taken from the script."""

@@ -37,7 +37,7 @@ from dpsparse.accounting.events import (
 )
 from dpsparse.accounting.guarantee import Phase
 from dpsparse.audit.neighbours import Pair, boundary_pairs, climb
-from dpsparse.audit.recorded import NO_RELEASE, ControlFlowError, Tape
+from dpsparse.audit.recorded import FACT, ControlFlowError, Tape
 from dpsparse.audit.same import differences
 from dpsparse.audit.subject import Subject
 from dpsparse.mechanisms import MECHANISMS, CommonNames, Release
@@ -98,7 +98,7 @@ def check_pair(subject: Subject, pair: Pair, seed: int = 0) -> Finding:
     if any(a.step != b.step for a, b in zip(one, two, strict=True)):
         complaints.append("the noise of an answer depends on the rows")
     if any(
-        a.kind == "fact" and list(a.answer) != list(b.answer) for a, b in zip(one, two, strict=True)
+        a.kind == FACT and list(a.answer) != list(b.answer) for a, b in zip(one, two, strict=True)
     ):
         complaints.append("the number of rows is taken for public")
     complaints += sorted({*first.complaints, *second.complaints})
@@ -291,7 +291,7 @@ def compare_by_phase(
     spent: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     could: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     for a, b in zip(first, second, strict=True):
-        if a.kind not in NO_RELEASE:
+        if a.kind != FACT:
             spent[a.phase][a.kind].extend([a.cost(b)] * a.paid)
             could[a.phase][a.kind].extend([a.worst] * a.paid)
     complaints = _other_promises(events, first, second)

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from dpsparse.audit.recorded import NO_RELEASE, ControlFlowError, Tape
+from dpsparse.audit.recorded import FACT, ControlFlowError, Tape
 from dpsparse.audit.same import differences
 
 
@@ -71,7 +71,7 @@ def rebuild(
     """
     tape = Tape()
     tape.record(run, table)
-    n_answers = sum(entry.kind not in NO_RELEASE for entry in tape.entries)
+    n_answers = sum(entry.kind != FACT for entry in tape.entries)
     for stranger in strangers:
         again = Tape(script=tape, hollow=True)
         try:

@@ -21,7 +21,7 @@ class Release:
     """One release, as a recorded fit writes it down (audit/recorded.py)."""
 
     phase: str  # the plan's phase that pays
-    kind: str  # of mechanism; "draw" for numbers that depend on no row
+    kind: str  # of mechanism; "fact" for what is public
     query: np.ndarray  # whole numbers: the exact answer
     answer: np.ndarray  # whole numbers that left, or the picks in the order drawn
     step: float  # what one whole number is worth in units of the noise

@@ -60,7 +60,7 @@ class GaussianNoise(Answer):
         return self.unit / self.scale if self.scale > 0.0 else math.inf
 
     def question(self) -> np.ndarray:
-        return self.query.fresh(self.unit)
+        return self.query.whole(self.unit).reshape(-1)
 
     def draw(self, question: np.ndarray, rng: Generator) -> np.ndarray:
         if self.scale > 0.0:

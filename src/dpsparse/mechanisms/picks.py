@@ -57,7 +57,7 @@ class Picks(Answer):
         return self.kappa
 
     def question(self) -> np.ndarray:
-        return self.scores.fresh(self.unit)
+        return self.scores.whole(self.unit).reshape(-1)
 
     def draw(self, question: np.ndarray, rng: Generator) -> np.ndarray:
         return top_k(question, self.k, self.kappa, rng)

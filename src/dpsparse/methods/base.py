@@ -235,18 +235,15 @@ class BaseDPLinearModel(FittedLinearModel):
         *,
         source: str,
         parameters: Mapping[str, object],
-        epsilon: float | None = None,
         assumptions: tuple[str, ...] | None = None,
-        proven: bool = True,
     ) -> Plan[S]:
         """A plan of these phases under the terms of this estimator."""
         return Plan(
             method=type(self).__name__,
             phases=tuple(phases),
-            epsilon=float(self.epsilon if epsilon is None else epsilon),
+            epsilon=float(self.epsilon),
             delta=self.delta,
             adjacency=self.adjacency,
-            proven=proven,
             source=source,
             assumptions=self._assumptions() if assumptions is None else assumptions,
             parameters=parameters,
@@ -633,8 +630,3 @@ class BaseDPRegressor(RegressorMixin, BaseDPLinearModel):
         tags = super().__sklearn_tags__()
         tags.regressor_tags.poor_score = True
         return tags
-
-
-def output_count(labels: np.ndarray | None) -> int:
-    """One weight vector for regression and two classes, else one per class."""
-    return 1 if labels is None or len(labels) <= 2 else len(labels)

@@ -147,7 +147,7 @@ def _fault(estimator: Any, X: Any, *, reset: bool) -> Exception:
             f"X has {shape[1]} features, but {name} is expecting {estimator.n_features_in_} "
             "features as input."
         )
-    if not _finite(X):
+    if not np.isfinite(_floats(X)).all():
         return SchemaError(
             "Input X contains NaN or infinity; replace missing values by a public constant."
         )
@@ -158,7 +158,7 @@ def _not_numeric(X: Any) -> Exception | None:
     """Complex numbers, and what cannot become a number; its place is not named."""
     if _kind(X) == "c":
         return SchemaError("Complex data not supported; pass real numbers in X.")
-    if _converts(X):
+    if _floats(X) is not None:
         return None
     return NotNumericError(
         "X must be numeric (an argument must be a numeric string or a number); prepare text, dates and missing values: "
@@ -167,24 +167,13 @@ def _not_numeric(X: Any) -> Exception | None:
     )
 
 
-def _converts(values: Any) -> bool:
+def _floats(values: Any) -> Any:
+    """All cells, or those that are stored; None where one cannot become a number."""
     try:
-        np.asarray(_cells(values), dtype=np.float64)
+        values = values.data if sp.issparse(values) else values  # type: ignore[attr-defined, unused-ignore]
+        return np.asarray(values, dtype=np.float64)
     except Exception:
-        return False
-    return True
-
-
-def _finite(values: Any) -> bool:
-    try:
-        return bool(np.isfinite(np.asarray(_cells(values), dtype=np.float64)).all())
-    except Exception:
-        return True  # text; not a question of finiteness
-
-
-def _cells(values: Any) -> Any:
-    sparse: bool = sp.issparse(values)
-    return values.data if sparse else values
+        return None
 
 
 def _kind(values: Any) -> str:

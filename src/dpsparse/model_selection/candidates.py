@@ -138,7 +138,7 @@ def model_parameters(candidate: Candidate) -> Candidate:
     return {name: value for name, value in candidate.items() if name != THRESHOLD}
 
 
-# ---- candidates of a pipeline: model__step_size instead of step_size -----------------------------------------
+# ---- candidates of a pipeline: model__n_nonzero instead of n_nonzero -----------------------------------------
 
 
 def strip_step_name(candidates: Any, step: str) -> Any:

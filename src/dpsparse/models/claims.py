@@ -17,7 +17,7 @@ from dpsparse.accounting import Plan
 from dpsparse.accounting.guarantee import PERSON, PREPARED, ROW
 from dpsparse.domain import Domain
 from dpsparse.exceptions import DPSparseError, ModelFileError
-from dpsparse.methods.base import BaseDPClassifier, BaseDPLinearModel, output_count
+from dpsparse.methods.base import BaseDPClassifier, BaseDPLinearModel
 from dpsparse.models.values import check, is_int
 from dpsparse.preprocessing import DPPipeline
 
@@ -40,7 +40,10 @@ def check_fitted(model: BaseDPLinearModel) -> None:
         if not isinstance(model._domain.classes, str):  # "observed" labels stand nowhere else
             declared = model._domain.class_labels()
             check(declared.dtype == labels.dtype and np.array_equal(declared, labels))
-    check(n_outputs == output_count(labels) and not (coef.ndim == 1 and labels is not None))
+    check(
+        n_outputs == (1 if labels is None or len(labels) == 2 else len(labels))
+        and not (coef.ndim == 1 and labels is not None)
+    )
     intercept = np.asarray(model.intercept_)
     check(intercept.dtype.kind in "if" and bool(np.isfinite(intercept).all()))
     check(intercept.shape == (() if labels is None else (n_outputs,)))

@@ -17,7 +17,7 @@ from scipy.optimize import fmin_l_bfgs_b
 from dpsparse._checks import check_count, check_positive
 from dpsparse.accounting import NonPrivate, Phase, Plan
 from dpsparse.losses import Loss, get_loss
-from dpsparse.methods.base import BaseDPLinearModel, output_count
+from dpsparse.methods.base import BaseDPLinearModel
 from dpsparse.methods.solution import Solution
 from dpsparse.release import Releases
 from dpsparse.rows import Rows
@@ -66,16 +66,18 @@ class PublishedModel(BaseDPLinearModel):
         return "the published form sees rows only."
 
     def _make_plan(self, n_features: int, labels: np.ndarray | None) -> Plan[PrintedFit]:
-        n_outputs = output_count(labels)
+        n_outputs = self._facts(n_features, labels).n_outputs
         printed = self._constants(n_features, n_outputs)
-        return self._planned(
-            [Phase("fit", NonPrivate(), "no guarantee")],
-            PrintedFit(self, n_outputs, printed),
+        return Plan(
+            method=type(self).__name__,
+            phases=(Phase("fit", NonPrivate(), "no guarantee"),),
             epsilon=math.inf,
+            delta=self.delta,
+            adjacency=self.adjacency,
             proven=False,
             source=f"{self._paper(printed, n_outputs)}; no guarantee",
-            assumptions=(),
             parameters={"n_outputs": n_outputs, "n_iter": getattr(self, "n_iter", 1), **printed},
+            settings=PrintedFit(self, n_outputs, printed),
         )
 
     def _solve_printed(self, rows: Rows, fit: PrintedFit, releases: Releases) -> Solution:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -115,16 +115,16 @@ class _Lasso(PublishedBall):
             printed["kappa"], printed["slope_bound"], printed["feature_bound"], self.adjacency
         ).value
         event: Event = Repeated(Pure(spent), self.n_iter)
-        return self._planned(
-            [Phase("vertices", event, "Laplace noisy max over signed vertices")],
-            plan.settings,
+        return replace(
+            plan,
+            phases=(Phase("vertices", event, "Laplace noisy max over signed vertices"),),
             epsilon=spent_epsilon(event, self.delta),
+            proven=True,
             source="docs/proofs/frank_wolfe.md",
             assumptions=(
                 "Laplace noise in ideal real arithmetic",
                 f"the paper claims epsilon={self.epsilon:g}; epsilon here is recomputed from its noise",
             ),
-            parameters=plan.parameters,
         )
 
     def _solve_printed(self, rows: Rows, fit: PrintedFit, releases: Releases) -> Solution:

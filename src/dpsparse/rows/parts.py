@@ -75,7 +75,8 @@ class InMemory(tuple[Any, ...]):
 
 @dataclass(frozen=True)
 class Query:
-    """`whole(unit)` is the exact sum on a grid; `sensitivity(adjacency)` its lemma, in units of v."""
+    """`whole(unit)` is the exact sum on a grid, in an array that nobody else holds, since noise is added in place;
+    `sensitivity(adjacency)` is its lemma, in units of v."""
 
     shape: tuple[int, ...]
     sensitivity: Callable[[str], Sensitivity]
@@ -89,12 +90,6 @@ class Query:
     def size(self) -> int:
         return int(np.prod(self.shape))
 
-    def fresh(self, unit: float) -> np.ndarray:
-        """The whole numbers in an array that nobody else holds: noise is added in place, and a query that remembers its
-        answer must not hand it out with the noise of an earlier release."""
-        flat = self.whole(unit).reshape(-1)
-        return flat if flat.flags.writeable else flat.copy()
-
     def magnitudes(self, size: int) -> Query:
         """Absolute values of the first `size` numbers, up to 2^60: no entry moves by more than before, not even where a
         sum of 64 bits wrapped around: the size of q modulo 2^64 rises and falls with q in steps of one."""
@@ -103,7 +98,7 @@ class Query:
             first = self.whole(unit).reshape(-1)[:size]
             return np.asarray(np.abs(np.clip(first, -(2**60), 2**60)))
 
-        return Query((size,), self.sensitivity, remember(whole))
+        return Query((size,), self.sensitivity, whole)
 
 
 def units_in_one(unit: float) -> int:
@@ -115,20 +110,3 @@ def parts_of_one(shares: np.ndarray, one: int) -> np.ndarray:
     """`one` for a share of one or more, less for all others: also where a mean was rounded up, or a cast could be."""
     less = (np.minimum(shares, 1.0 - 2.0**-24) * one).astype(np.int64)
     return np.where(shares >= 1.0, one, less)
-
-
-def remember(whole: Callable[[float], np.ndarray]) -> Callable[[float], np.ndarray]:
-    """The same sums without a second pass when they are asked for on the same grid again.
-
-    They cannot be written: noise is added in place, and a second release would then have that of the first.
-    """
-    last: dict[float, np.ndarray] = {}
-
-    def remembered(unit: float) -> np.ndarray:
-        if unit not in last:
-            last.clear()
-            last[unit] = whole(unit)
-            last[unit].flags.writeable = False
-        return last[unit]
-
-    return remembered

@@ -19,7 +19,7 @@ import scipy.sparse as sp
 
 from dpsparse.domain.clipping import Part
 from dpsparse.rows.memory import Rows
-from dpsparse.rows.parts import Query, remember, units_in_one
+from dpsparse.rows.parts import Query, units_in_one
 from dpsparse.rows.persons import means
 from dpsparse.sensitivity import signed_sum
 
@@ -39,7 +39,7 @@ def centred_scores(rows: Rows, models: Sequence[LinearModel]) -> Query:
     def whole(unit: float) -> np.ndarray:
         return rows._parts.sum((len(models),), partial(_add_scores, tuple(models), unit))
 
-    return Query((len(models),), partial(signed_sum, 0.5), remember(whole))
+    return Query((len(models),), partial(signed_sum, 0.5), whole)
 
 
 def _add_scores(models: tuple[LinearModel, ...], unit: float, part: Part, out: np.ndarray) -> None:

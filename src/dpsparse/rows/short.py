@@ -17,7 +17,7 @@ import numpy as np
 
 from dpsparse.exceptions import InternalError, ParameterError
 from dpsparse.rows import kernels
-from dpsparse.rows.parts import Parts, Query, parts_of_one, remember, units_in_one
+from dpsparse.rows.parts import Parts, Query, parts_of_one, units_in_one
 from dpsparse.rows.persons import means
 from dpsparse.sensitivity import class_counts, count_below, feature_masses, signed_sum
 
@@ -76,7 +76,7 @@ def cells(
         add = partial(_add_cells, places, most)
         return parts.sum((n_columns, n_cells), add).reshape(shape)
 
-    return Query(shape, lemma, remember(whole))
+    return Query(shape, lemma, whole)
 
 
 @dataclass(frozen=True, eq=False)

@@ -30,10 +30,6 @@ _MANY = 2**17  # columns that outgrow a cache
 _PIECE = 2**16
 _COMMON, _KNOWN = 2**15, 2**19  # how many of the commonest a near cache holds, and a far one
 
-# Squared and huber are one: residuals are clipped here at any rate.
-LOSSES = {**CODES, "squared": CODES["huber"]}
-_IN_FULL = np.empty(0, np.float32)
-
 
 @dataclass(frozen=True, eq=False)
 class UnitPart:
@@ -56,11 +52,7 @@ class UnitPart:
     @property
     def known_worth(self) -> np.ndarray:
         """For kernels: empty where all rows count in full."""
-        return _IN_FULL if self.worth is None else self.worth
-
-    @property
-    def rows(self) -> tuple[np.ndarray, ...]:
-        return self.indptr, self.columns, self.z, self.constant, self.norm
+        return np.empty(0, np.float32) if self.worth is None else self.worth
 
 
 class UnitRows:
@@ -164,7 +156,7 @@ class UnitRows:
         with np.errstate(over="ignore"):  # rows meet weights of 24 bits: half the traffic and cache
             weights = np.ascontiguousarray(weights, np.float32)
         at = _At(
-            weights, last, offset, LOSSES[loss], cutoff, clip,
+            weights, last, offset, CODES[loss], cutoff, clip,
             np.empty(0) if class_weight is None else class_weight,
         )  # fmt: skip
 
@@ -312,7 +304,8 @@ def _margins(weights: np.ndarray, last: np.ndarray, part: UnitPart) -> MarginPar
     """Margins of the original rows."""
     run: Any = kernels.margins
     out = np.empty((len(part.length), weights.shape[1]))
-    over_rows(len(out), len(part.z), lambda a, b: run(*part.rows, weights, last, a, b, out))
+    rows = (part.indptr, part.columns, part.z, part.constant, part.norm)
+    over_rows(len(out), len(part.z), lambda a, b: run(*rows, weights, last, a, b, out))
     return MarginPart(out, part.targets, part.starts, part.worth)
 
 

@@ -66,7 +66,18 @@ class Settings:
         return "table" if "centre" in self.looks else "declared"
 
     def solve(self, rows: Rows, releases: Releases) -> Solution:
-        return solve(rows, self, releases)
+        """Weights (K, d) and intercepts (K,) of the ball's private vertices."""
+        scaled = release_scales(rows, self, releases)
+        problem = make_problem(scaled, self, releases)
+        history = releases.vertices("vertices", Steps(scaled.rows, problem), self.n_iter)
+        coef, intercept = history.weights()
+        if self.level is not None:
+            coef = np.where(picked_beyond_chance(history, self.level), coef, 0.0)
+        coef = keep_weights(coef, scaled.rows, problem, self.n_nonzero, releases)
+        coef, intercept = scaled.units.publish(coef, intercept)
+        middle = scaled.units.middle + rows.domain.target_middle  # of a declared range
+        path = replace(history, units=replace(scaled.units, middle=middle))
+        return Solution(coef, intercept, self.n_iter, history=path)
 
 
 @dataclass(frozen=True)
@@ -78,21 +89,6 @@ class ScaledRows:
     radius: float
     feature_bound: float
     units: Units = field(default_factory=Units)
-
-
-def solve(rows: Rows, settings: Settings, releases: Releases) -> Solution:
-    """Weights (K, d) and intercepts (K,) of the ball's private vertices."""
-    scaled = release_scales(rows, settings, releases)
-    problem = make_problem(scaled, settings, releases)
-    history = releases.vertices("vertices", Steps(scaled.rows, problem), settings.n_iter)
-    coef, intercept = history.weights()
-    if settings.level is not None:
-        coef = np.where(picked_beyond_chance(history, settings.level), coef, 0.0)
-    coef = keep_weights(coef, scaled.rows, problem, settings.n_nonzero, releases)
-    coef, intercept = scaled.units.publish(coef, intercept)
-    middle = scaled.units.middle + rows.domain.target_middle  # of a declared range
-    path = replace(history, units=replace(scaled.units, middle=middle))
-    return Solution(coef, intercept, settings.n_iter, history=path)
 
 
 def release_scales(rows: Rows, settings: Settings, releases: Releases) -> ScaledRows:

@@ -9,7 +9,6 @@ import numpy as np
 
 from dpsparse._checks import safe_repr
 from dpsparse.accounting import REST, Budget, Plan
-from dpsparse.domain.clipping import HUGE, TINY
 from dpsparse.exceptions import ParameterError
 from dpsparse.methods.base import (
     BaseDPClassifier,
@@ -49,18 +48,11 @@ def check_steps(n_iter: int | None) -> None:
 class _DPGradient(WeightedFit):
     n_nonzero: Any = None
     n_iter: int | None = None
-    step_size: float | None = None
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
         check_n_nonzero(self.n_nonzero)
         check_steps(self.n_iter)
-        if self.step_size is not None:
-            check_positive("step_size", self.step_size, "None chooses it")
-            if not TINY <= self.step_size <= HUGE:
-                raise ParameterError(
-                    f"step_size must lie between 2**-100 and 2**100, got {safe_repr(self.step_size)}; None chooses it."
-                )
 
     def _bounds_rows(self, n_features: int) -> bool:
         return True
@@ -77,7 +69,6 @@ class _DPGradient(WeightedFit):
             # The sum of all weights is not the number of rows, and must be released.
             look=replace(look, n_samples=None) if self._weighted else look,
             n_iter=self.n_iter,
-            step_size=self.step_size,
             n_nonzero=check_n_nonzero(self.n_nonzero),
         )
         shown = {
@@ -116,8 +107,6 @@ class DPGradientClassifier(BaseDPClassifier, _DPGradient):
     n_iter : int or None, default=None
         Number of noisy gradients. They share one budget, so more steps mean more noise in each. None takes a number
         that grows with the root of rows times budget.
-    step_size : float or None, default=None
-        Length of a step on scaled rows; costs nothing. None takes a step that shrinks if noise would dominate.
     class_weight : dict, "balanced" or None, default=None
         Public weight of each class, or "balanced": one over the released class counts. Slopes are weighted before they
         are clipped, so it costs nothing. None weighs all rows equally.
@@ -178,7 +167,7 @@ class DPGradientRegressor(BaseDPRegressor, _DPGradient):
         Public facts. Needs `target_range` or `target_bound`; `n_samples` as in `DPGradientClassifier`.
     epsilon, delta, adjacency, ledger, random_state, verbose : as in `DPSparseClassifier`
         Price, neighbours, account and noise of the fit.
-    n_nonzero, n_iter, step_size : as in `DPGradientClassifier`
+    n_nonzero, n_iter : as in `DPGradientClassifier`
         Weights kept, and steps.
 
     Notes

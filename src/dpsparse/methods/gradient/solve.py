@@ -67,26 +67,21 @@ class Settings:
 
     look: RowSettings
     n_iter: int | None = None
-    step_size: float | None = None
     n_nonzero: NNonzero = None
 
     def solve(self, rows: Rows, releases: Releases) -> Solution:
-        return solve(rows, self, releases)
+        """Weights (K, d) on the original features, intercepts (K,), steps taken, noise of a weight."""
+        targets = look_at_targets(rows, self.look, releases)
+        scaled = ScaledRows(rows, self.look, targets, releases)
+        descent = Descent(scaled, self, releases)
+        noise = descent.descend_and_prune()
+        weights = keep_weights(descent, rows, self, releases)
+        return scaled.publish(weights, descent.constant_weight, descent.n_iter, noise)
 
     @property
     def keeps_few(self) -> bool:
         k = self.n_nonzero
         return isinstance(k, int) and k <= FEW_WEIGHTS_PER_OUTPUT * self.look.n_outputs
-
-
-def solve(rows: Rows, settings: Settings, releases: Releases) -> Solution:
-    """Weights (K, d) on the original features, intercepts (K,), steps taken, noise of a weight."""
-    targets = look_at_targets(rows, settings.look, releases)
-    scaled = ScaledRows(rows, settings.look, targets, releases)
-    descent = Descent(scaled, settings, releases)
-    noise = descent.descend_and_prune()
-    weights = keep_weights(descent, rows, settings, releases)
-    return scaled.publish(weights, descent.constant_weight, descent.n_iter, noise)
 
 
 def keep_weights(
@@ -99,7 +94,7 @@ def keep_weights(
     exact = replace(settings, n_nonzero=None, n_iter=descent.n_iter)
 
     def count_without_noise(silent: Releases) -> int:
-        return mass_rule(solve(rows, exact, silent).coef)
+        return mass_rule(exact.solve(rows, silent).coef)
 
     return top_k(weights, releases.count("count", rule, count_without_noise, weights.size))
 
@@ -156,7 +151,7 @@ class Descent:
         n_iter, size = schedule(
             self.settings, self.scaled.wide, self.n, self.budget * math.sqrt(share)
         )
-        step = self.settings.step_size or size * self.scaled.targets.step
+        step = size * self.scaled.targets.step
         self.n_iter += n_iter
         weight_of = (1.0 - np.cumprod(np.full(n_iter, MOMENTUM))[::-1]) / (1.0 - MOMENTUM)
         # Steps that weigh more in the result have less noise.

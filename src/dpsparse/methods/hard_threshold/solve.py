@@ -37,16 +37,12 @@ class HardThreshold(Settings):
     n_nonzero: int | None = None
 
     def solve(self, rows: Rows, releases: Releases) -> Solution:
-        return solve(rows, self, releases)
-
-
-def solve(rows: Rows, settings: HardThreshold, releases: Releases) -> Solution:
-    """Weights (K, d) on the original features and offsets (K,)."""
-    targets = look_at_targets(rows, settings.look, releases)
-    scaled = ScaledRows(rows, settings.look, targets, releases)
-    descent = ThresholdedDescent(scaled, settings, releases)
-    descent.descend(1.0, soften=False)
-    return scaled.publish(descent.weights, descent.constant_weight, descent.n_iter, None)
+        """Weights (K, d) on the original features and offsets (K,)."""
+        targets = look_at_targets(rows, self.look, releases)
+        scaled = ScaledRows(rows, self.look, targets, releases)
+        descent = ThresholdedDescent(scaled, self, releases)
+        descent.descend(1.0, soften=False)
+        return scaled.publish(descent.weights, descent.constant_weight, descent.n_iter, None)
 
 
 class ThresholdedDescent(Descent):

@@ -4,7 +4,6 @@
                  the search for quantiles behind every length and spread
     rows.py      wide tables: masses of the columns, and the length of scaled rows
     table.py     narrow tables: centre, scales and axes of the columns, and the length of standardised rows
-    plan.py      what each release costs
 
 Every release has a phase of its own name; its share of the budget stands in defaults.py.
 """

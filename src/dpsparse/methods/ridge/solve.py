@@ -66,7 +66,20 @@ class Settings:
     n_nonzero: int | None = None  # weights that are kept; None keeps all
 
     def solve(self, rows: Rows, releases: Releases) -> Solution:
-        return solve(rows, self, releases)
+        """Weights (1, d) and the intercept (1,)."""
+        n, mean, cutoff = float(self.n_samples), 0.0, defaults.DECLARED_CUTOFF
+        if self.way == "released":
+            n, mean = release_mean(rows, releases, None if rows.weighted else self.n_samples)
+            cutoff = release_spread(rows, releases, n, mean, 1.0 - self.clipped_share)
+        standard = look_at_rows(rows, self, releases, n)
+        stretch = standard.scaling * (typical_length(self.way) / standard.length)
+        theta = fit(rows, self, standard, stretch, mean, cutoff, releases)
+        if self.n_nonzero is not None:
+            theta[:-1] = keep(theta[:-1], standard, self.n_nonzero)
+        coef = theta[:-1] * stretch * cutoff
+        intercept = mean + cutoff * theta[-1] - float(np.sum(coef * standard.centre))
+        bound = self.target_bound
+        return Solution(coef[None, :] * bound, np.array([intercept * bound]), 1)
 
 
 def row_clip(way: str) -> float:
@@ -77,23 +90,6 @@ def row_clip(way: str) -> float:
 def typical_length(way: str) -> float:
     """Of a standardised row without its constant."""
     return defaults.MEDIAN_LENGTH if way == "released" else 1.0
-
-
-def solve(rows: Rows, settings: Settings, releases: Releases) -> Solution:
-    """Weights (1, d) and the intercept (1,)."""
-    n, mean, cutoff = float(settings.n_samples), 0.0, defaults.DECLARED_CUTOFF
-    if settings.way == "released":
-        n, mean = release_mean(rows, releases, None if rows.weighted else settings.n_samples)
-        cutoff = release_spread(rows, releases, n, mean, 1.0 - settings.clipped_share)
-    standard = look_at_rows(rows, settings, releases, n)
-    stretch = standard.scaling * (typical_length(settings.way) / standard.length)
-    theta = fit(rows, settings, standard, stretch, mean, cutoff, releases)
-    if settings.n_nonzero is not None:
-        theta[:-1] = keep(theta[:-1], standard, settings.n_nonzero)
-    coef = theta[:-1] * stretch * cutoff
-    intercept = mean + cutoff * theta[-1] - float(np.sum(coef * standard.centre))
-    bound = settings.target_bound
-    return Solution(coef[None, :] * bound, np.array([intercept * bound]), 1)
 
 
 def look_at_rows(rows: Rows, settings: Settings, releases: Releases, n: float) -> Standardisation:
