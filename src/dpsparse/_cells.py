@@ -101,6 +101,17 @@ def _column_cells(y: Any) -> np.ndarray:
     return np.asarray(y)
 
 
+def sparse_entries(dense: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """indptr, indices and values of a table: the entries other than zero, NaN among them, a few times faster than SciPy
+    finds them."""
+    n, d = dense.shape
+    there = dense != 0.0
+    places = np.flatnonzero(there)  # thrice as fast on truth values as on numbers
+    indptr = np.zeros(n + 1, np.int32)
+    np.cumsum(there.sum(axis=1, dtype=np.int32), out=indptr[1:])
+    return indptr, (places % d).astype(np.int32), dense.reshape(-1)[places]
+
+
 # ---- names ----------------------------------------------------------------------------------------
 
 

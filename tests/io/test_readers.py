@@ -299,7 +299,7 @@ def test_plain_text_is_cut_by_the_quick_reader(tmp_path, monkeypatch, cells):
 def test_unknown_formats_are_named(tmp_path, name):
     with pytest.raises(SchemaError, match=r"\.svm, \.csv"):
         read_table(write(tmp_path, "x", name))
-    with pytest.raises(SchemaError, match="Unknown format"):
+    with pytest.raises(ParameterError, match="Unknown format"):
         read_table(tmp_path / name, format="excel")
 
 

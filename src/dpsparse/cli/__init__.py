@@ -1,11 +1,4 @@
-"""The command line `dpsparse`: one line for every error, a documented exit code, no traceback.
-
-0  done                                   4  the budget refuses; nothing was spent
-1  an unexpected error (please report)    5  the ledger cannot be used, or was edited
-2  wrong options or missing public facts  6  a model or output file cannot be read or written
-3  the data cannot be read                7  an audit refuted the guarantee
-                                          130  interrupted
-"""
+"""The command line `dpsparse`: one line for every error, an exit code that docs/cli.md explains, no traceback."""
 
 from __future__ import annotations
 

@@ -87,11 +87,11 @@ def facts_file(job: Job) -> str:
         raise SchemaError(
             "Two columns have the same name; rename one. The first line of a file must name the columns."
         )
-    options, (domain, roles) = job.options, job.roles
+    options, domain, roles = job.options, job.facts.domain, job.roles
     facts = plain_facts(domain)
     columns = facts.pop("columns", {})
     facts |= {"target": options.target, "person": options.person}
-    facts |= {"missing_values": list(job.missing_words)}
+    facts |= {"missing_values": list(job.facts.missing_values)}
     stated = {name: value for name, value in facts.items() if value}
     dump = import_yaml().safe_dump
     lines = [
@@ -131,7 +131,7 @@ def _look(job: Job, epsilon: float) -> TableLook:
     with stage("looking"):
         return dp_look(
             rows.X, rows.y, domain=domain, groups=rows.persons, ledger=job.ledger,
-            missing_values=job.missing_words, **terms,
+            missing_values=job.facts.missing_values, **terms,
         )  # fmt: skip
 
 
@@ -194,7 +194,7 @@ def roles(job: Job) -> dict[str, list[str]]:
         return {}
     if not job.prepares:
         return {"numbers": job.features}
-    domain, stated = job.roles
+    domain, stated = job.facts.domain, job.roles
     found: dict[str, list[str]] = {}
     for name in job.features:
         if name in (domain.bounds or {}):
@@ -241,7 +241,8 @@ def _expected(job: Job, columns: int, record: dict[str, Any]) -> str:
     rows = job.facts.domain.n_samples
     if rows is None:
         return "state --n-samples, a public guess of the number of rows, to see it"
-    inner = opt.make_estimator(job.options, job.facts.domain, None).set_params(random_state=None)
+    domain = replace(job.facts.domain, bounds=None, categories=None, fill=None)  # of named columns
+    inner = opt.make_estimator(job.options, domain, None).set_params(random_state=None)
     try:
         with stage("trying it on made-up rows"):
             forecast = expected_accuracy(

@@ -48,7 +48,6 @@ from dpsparse.io.tables import (
 )
 
 if TYPE_CHECKING:
-    from dpsparse.domain import Domain
     from dpsparse.domain.file import Facts
 
 DECISIONS = (
@@ -75,15 +74,14 @@ class Job:
     @cached_property
     def prepares(self) -> bool:
         """Whether anything was said about columns that needs preparation."""
-        o, domain = self.options, self.facts.domain
-        stated = o.prepare, o.bounds, o.categories, o.numbers, o.dates, o.hashed, o.texts, o.words, o.fills  # fmt: skip
-        declared = self.facts.roles, domain.bounds, domain.categories, domain.fill
-        return any(map(bool, (*stated, self.missing_words, *declared)))
+        facts, domain = self.facts, self.facts.domain
+        declared = domain.bounds, domain.categories, domain.fill, facts.missing_values
+        kept = any(role != "drop" for role in facts.roles.values())
+        return kept or any(map(bool, (self.options.prepare, *declared)))
 
     @property
-    def missing_words(self) -> tuple[str, ...]:
-        """What stands for a missing value, besides the usual words."""
-        return tuple(names_of(self.options.missing_values)) or self.facts.missing_values
+    def dropped(self) -> list[str]:
+        return [name for name, role in self.facts.roles.items() if role == "drop"]
 
     @cached_property
     def header(self) -> list[str]:
@@ -94,7 +92,7 @@ class Job:
         names = column_names(
             str(self.data), options.file_format, sep=options.sep, encoding=encoding
         )
-        said = [options.needed_target, options.person, *options.dropped]
+        said = [options.needed_target, options.person, *self.dropped]
         for name in said[:2]:
             if name is not None and name not in names:
                 raise no_column(name, names, said)
@@ -105,25 +103,23 @@ class Job:
         """The columns that are learnt from."""
         options = self.options
         if not self.prepares:
-            chosen = Chosen(options.target, options.person, tuple(options.dropped))
+            chosen = Chosen(options.target, options.person, tuple(self.dropped))
             return chosen.features_of(self.header)
-        roles, others = self.roles[1], {options.target, options.person}
-        return [name for name in self.header if name not in others and roles.get(name) != "drop"]
+        others = {options.target, options.person}
+        return [n for n in self.header if n not in others and self.roles.get(n) != "drop"]
 
     @cached_property
-    def roles(self) -> tuple[Domain, dict[str, Any]]:
-        """What is declared about the columns of a raw table: the domain, and roles by name."""
-        domain, roles = _declared(self.options, self.facts.domain, self.facts.roles)
-        stated = {*(domain.bounds or {}), *(domain.categories or {}), *roles}
-        return domain, dict.fromkeys(self.index_columns(stated), "drop") | roles
-
-    def index_columns(self, stated: set[str]) -> list[str]:
+    def index_columns(self) -> list[str]:
         """The row numbers that pandas wrote; they are left out unless something else was said about them."""
-        return [
-            name
-            for name in index_columns(self.header)
-            if name not in {self.options.target, self.options.person} | stated
-        ]
+        domain, options = self.facts.domain, self.options
+        said = {*(domain.bounds or {}), *(domain.categories or {}), *self.facts.roles}
+        said |= {str(options.target), str(options.person)}
+        return [name for name in index_columns(self.header) if name not in said]
+
+    @cached_property
+    def roles(self) -> dict[str, Any]:
+        """The roles of the columns of a raw table by name, those of row numbers among them."""
+        return dict.fromkeys(self.index_columns, "drop") | self.facts.roles
 
     @cached_property
     def n_columns(self) -> int | None:
@@ -138,24 +134,19 @@ class Job:
         options = self.options if seeded else replace(self.options, random_state=None)
         if not self.prepares:
             return make_estimator(options, self.facts.domain, ledger)
-        domain, _ = self.roles if self.data is not None else (self.facts.domain, {})
-        model = make_estimator(replace(options, random_state=None), domain, None)
+        model = make_estimator(replace(options, random_state=None), self.facts.domain, None)
         return _make_pipeline(model, self, ledger, options.random_state)
 
     def notes(self) -> list[str]:
         """What somebody should know before paying, from names alone."""
         if self.data is None or not self.is_table:
             return []
-        stated = set(self.options.dropped)
-        if self.prepares:
-            domain, _ = self.roles
-            stated |= {*(domain.bounds or {}), *(domain.categories or {})}
-        found, index = (
-            [],
-            [name for name in self.index_columns(stated) if name not in self.features],
-        )
-        if index:
-            shown = ", ".join(show_name(name) or "the first column, which has no name" for name in index)  # fmt: skip
+        found = []
+        if self.index_columns:
+            shown = ", ".join(
+                show_name(name) or "the first column, which has no name"
+                for name in self.index_columns
+            )
             found.append(f"left out, as pandas numbers rows so: {shown}")
         if self.options.sep in (";", "semicolon") and self.options.decimal is None:
             found.append(
@@ -174,7 +165,7 @@ def describe_job(options: Options, data: str | None = None) -> Job:
     """The job that these options describe."""
     options, facts = read_facts(options)
     options.layout  # noqa: B018  refuses what is no separator or encoding
-    job = Job(options, facts, open_ledger(options), data)
+    job = Job(options, _with_columns(options, facts), open_ledger(options), data)
     check_dropping(options, adjacency_of(options, job.ledger))
     return job
 
@@ -182,13 +173,11 @@ def describe_job(options: Options, data: str | None = None) -> Job:
 # ---- raw tables -----------------------------------------------------------------------------------
 
 
-def _declared(
-    options: Options, domain: Domain, roles: dict[str, Any]
-) -> tuple[Domain, dict[str, Any]]:
-    """Domain and roles with what the options add; options win over a file."""
+def _with_columns(options: Options, facts: Facts) -> Facts:
+    """The facts with what the options say about columns; options win over a file."""
+    domain, roles = facts.domain, dict(facts.roles)
     bounds, categories = dict(domain.bounds or {}), dict(domain.categories or {})
-    fill, roles = dict(domain.fill or {}), dict(roles)
-    stated: dict[str, str] = {}
+    fill, stated = dict(domain.fill or {}), dict[str, str]()
 
     def state(column: str, option: str) -> str:
         if column in stated:
@@ -196,8 +185,8 @@ def _declared(
                 f"Column {column!r} is stated twice: {stated[column]} and {option}."
             )
         stated[column] = option
-        for facts in (bounds, categories, roles):
-            facts.pop(column, None)
+        for known in (bounds, categories, roles):
+            known.pop(column, None)
         return column
 
     for text in options.bounds:
@@ -231,8 +220,14 @@ def _declared(
     for text in options.fills:
         column, value = pair_of(text, "--fill", "age=40")
         fill[column] = _number_or_text(value)
-    known = replace(domain, bounds=bounds or None, categories=categories or None, fill=fill or None)
-    return known, roles
+    return replace(
+        facts,
+        domain=replace(
+            domain, bounds=bounds or None, categories=categories or None, fill=fill or None
+        ),
+        roles=roles,
+        missing_values=tuple(names_of(options.missing_values)) or facts.missing_values,
+    )
 
 
 def _hashed(width: str, text: str) -> Any:
@@ -254,7 +249,7 @@ def _make_pipeline(model: Any, job: Job, ledger: Any, random_state: int | None) 
     """The pipeline for a table of these columns; those that need a decision are listed all at once."""
     from dpsparse.preprocessing import DPPipeline, DPTablePreparer
 
-    options, names, (domain, roles) = job.options, job.header, job.roles
+    options, names, domain, roles = job.options, job.header, job.facts.domain, job.roles
     others = {options.target, options.person}
     facts = {*(domain.bounds or {}), *(domain.categories or {}), *(domain.fill or {}), *roles}
     absent = sorted(name for name in facts if name not in names)
@@ -273,7 +268,9 @@ def _make_pipeline(model: Any, job: Job, ledger: Any, random_state: int | None) 
         raise ParameterError(
             f"These columns need a decision: {shown_columns(open_, names)}. Add for each {DECISIONS}."
         )
-    table = DPTablePreparer.from_domain(domain, roles, rest=rest, missing_values=job.missing_words)
+    table = DPTablePreparer.from_domain(
+        domain, roles, rest=rest, missing_values=job.facts.missing_values
+    )
     return DPPipeline(
         [("table", table), ("model", model)],
         epsilon=options.epsilon,
@@ -329,7 +326,7 @@ def read_rows(job: Job, model: Any) -> Table:
     with stage(f"reading {Path(str(job.data)).name}"):
         if not job.prepares:
             return _read_numbers(job, model)
-        classes, missing = job.facts.domain.classes, job.missing_words
+        classes, missing = job.facts.domain.classes, job.facts.missing_values
         return _with_targets(str(job.data), job.options, *_wanted_cells(job), classes, missing)
 
 
@@ -348,7 +345,7 @@ def read_cells(job: Job) -> Table:
 def _wanted_cells(job: Job) -> tuple[list[str], set[str]]:
     """Features, target and person of a table, and those of them that hold names, in which a decimal comma changes
     nothing."""
-    domain, roles = job.roles if job.prepares else (job.facts.domain, {})
+    domain, roles = job.facts.domain, job.roles
     others = [job.options.needed_target, *([job.options.person] if job.options.person else [])]
     names = {name for name, role in roles.items() if role not in ("auto", "number", "date", "drop")}
     return [*job.features, *others], {*names, *(domain.categories or {}), *others[1:]}
@@ -428,7 +425,7 @@ def stream_rows(job: Job, paths: tuple[str, ...], model: Any) -> Table:
             paths, n_features=options.n_features, zero_based=options.zero_based, memory=memory
         )
     else:
-        chosen = Chosen(options.needed_target, None, tuple(options.dropped))
+        chosen = Chosen(options.needed_target, None, tuple(job.dropped))
         source = of_files(paths, options.layout, chosen, memory)
     check_scales(model, source.feature_names, streamed=True)
     return Table(source, None, source.feature_names)

@@ -213,12 +213,6 @@ class Domain:
             )
         return np.array(self.bounds, np.float64)
 
-    def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
-        """Write the facts as a small file to read, YAML or JSON by its ending; `load` reads it."""
-        from dpsparse.domain.file import save
-
-        save(self, path, overwrite=overwrite)
-
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Domain:
         """The facts of a file: YAML, JSON or TOML."""

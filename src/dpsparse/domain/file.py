@@ -23,10 +23,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any, ClassVar
 
-from dpsparse._files import write_whole
-from dpsparse._json import parsed, plain, readable
+from dpsparse._json import parsed
 from dpsparse.domain import Domain
-from dpsparse.exceptions import DomainError, ParameterError
+from dpsparse.exceptions import ParameterError
 
 _OF_A_COLUMN = ("bounds", "categories", "fill", "source", "prepare")
 _KNOWN = tuple(
@@ -43,7 +42,7 @@ class Facts:
     domain: Domain
     target: str | None = None
     person: str | None = None
-    roles: dict[str, str] = field(default_factory=dict)
+    roles: dict[str, Any] = field(default_factory=dict)
     missing_values: tuple[str, ...] = ()
 
 
@@ -184,20 +183,3 @@ def plain_facts(domain: Domain) -> dict[str, Any]:
     if columns:
         out["columns"] = columns
     return out
-
-
-def save(domain: Domain, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
-    """Write a domain; bounds must be by name, as positions say nothing to a reader."""
-    path = Path(path)
-    if domain.bounds is not None and not isinstance(domain.bounds, Mapping):
-        raise DomainError(
-            "A file states bounds by name of the column: Domain(bounds={column: pair})."
-        )
-    facts = plain_facts(domain)
-    if path.suffix.lower() == ".json":
-        text = readable(plain(facts)) + "\n"
-    else:
-        text = "# Public facts, known without looking at private rows\n" + import_yaml().safe_dump(
-            plain(facts), sort_keys=False, allow_unicode=True
-        )
-    write_whole(path, text.encode(), overwrite)

@@ -44,7 +44,6 @@ FORMATS = {
     "xlsx": (".xlsx",),
     "parquet": (".parquet", ".pq"),
 }
-_NUMBER = re.compile(r"[-+]?[\d.]+(e[-+]?\d+)?", re.IGNORECASE)
 
 Columns = dict[str, np.ndarray]
 
@@ -232,7 +231,7 @@ def _text_header(first: str, separator: str, file: str) -> list[str]:
                 f"{file} seems to be separated by {word}; state sep={shown!r}.",
                 in_options=f"{file} seems to be separated by {word}; add --sep {shown!r}.",
             )
-    if all(_NUMBER.fullmatch(cell) for cell in names):
+    if all(re.fullmatch(r"(?i)[-+]?[\d.]+(e[-+]?\d+)?", cell) for cell in names):
         raise SchemaError(f"{file} begins with numbers; the first line must name the columns.")
     return names
 

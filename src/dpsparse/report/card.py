@@ -15,7 +15,6 @@ import numpy as np
 import dpsparse
 from dpsparse import proofs as notes
 from dpsparse._checks import rounded_up, show_number
-from dpsparse._html import page
 from dpsparse.accounting import Guarantee, epsilon
 from dpsparse.accounting.guarantee import ROW
 from dpsparse.accounting.html import likelihood_factor
@@ -85,7 +84,7 @@ def privacy_card(
     guarantee: Guarantee = model.privacy_
     drowned = drowned_columns(model)
     title = title or type(model).__name__
-    body = filled(
+    return filled(
         "card.html",
         title=title,
         estimator=type(inner).__name__ + ("" if inner is model else " behind private preparation"),
@@ -106,7 +105,6 @@ def privacy_card(
         evaluation="" if evaluation is None else evaluation_section(evaluation),
         budget=None if ledger is None else _budget(ledger, model),
     )
-    return page(f"Privacy card: {title}", body)
 
 
 def _columns(model: Any) -> list[tuple[str, str, str]]:

@@ -13,8 +13,6 @@ if TYPE_CHECKING:
 
 NOT_MEASURED = "How good the model is was not measured; dp_evaluate or `dpsparse evaluate` does that privately."
 
-HARDLY = 0.1  # a score so little above that of a constant answer is hardly better
-
 
 def how_good(model: Any, evaluation: Report | None, drowned: frozenset[str] = frozenset()) -> str:
     """From a private evaluation if there is one, else what the noise of the weights allows."""
@@ -52,7 +50,7 @@ def _verdict(score: Any, of_a_constant: float, better: str, constant: str) -> st
     """Better, hardly better, or not known: a wide interval says nothing against the model."""
     if score.low > of_a_constant:
         return better
-    if score.high <= of_a_constant + HARDLY:
+    if score.high <= of_a_constant + 0.1:  # so little above a constant answer is hardly better
         return f"hardly better than {constant}"
     return f"perhaps no better than {constant}, as its evaluation is too noisy to tell"
 
