@@ -191,8 +191,8 @@ def test_no_person_is_two_because_names_have_no_exact_order():
 
 
 def test_names_that_differ_in_a_last_nul_are_two_persons():
-    """NumPy drops it. Two persons taken for one have one mean, which the second turns around: a sum moved by more than its
-    bound."""
+    """NumPy drops it. Two persons taken for one have one mean, which the second turns around: a sum moved by more
+    than its bound."""
     names = ["a", "a\0", "a\0\1", "a\1", "a\0\0", "b"]
     for groups in (names, np.array(names, object), np.array(names, np.dtypes.StringDType())):
         assert len(by_person(groups, 6)[1]) == 7
