@@ -13,7 +13,6 @@ from dpsparse.published.wang_gu_2020_transfer import (
     ight,
     largest_gradient_entry,
     sparse_curvature,
-    top_eigenvalue,
     transfer,
 )
 from dpsparse.random import make_generator
@@ -103,7 +102,6 @@ def test_constants_are_read_off_the_rows():
     assert sparse_curvature(X, y, Logistic(), theta, strict=True) == pytest.approx(strict)
     loose = np.mean(p * (1 - p)) * np.linalg.eigvalsh(columns.T @ columns / 300)[0]
     assert sparse_curvature(X, y, Logistic(), theta) == pytest.approx(loose)
-    assert top_eigenvalue(X) == pytest.approx(np.linalg.norm(X, 2) ** 2 / 300, rel=1e-3)
 
 
 def test_corollary_recovers_what_figure_2_shows():

@@ -92,7 +92,6 @@ def switching_support():
     X = np.repeat(unit, (m + 1, m), axis=0)
     pair = replace_row(X, np.ones(2 * m + 1, int), 0, unit[1], 1, "m+1 against m")
     common = {"n_nonzero": 1, "adjacency": RP}
-    drawn = {"public_X": "uniform", "n_public": 50}
     public = np.random.default_rng(0).uniform(-1.0, 1.0, (50, 2))
     for statement, printed, ridge, own, facts in (
         ("Theorem 4.3", WangGuTransferClassifier, 0.1, DPTransferClassifier, {"classes": (0, 1)}),
@@ -101,7 +100,7 @@ def switching_support():
         refuted = {}
         domain = Domain(n_samples=2 * m + 1, **facts)
         for mode, model in (
-            ("published", printed(domain, ridge=ridge, **drawn, **common)),
+            ("published", printed(domain, ridge=ridge, n_public=50, **common)),
             ("proven", own(domain, public_X=public, **common)),
         ):
             subject = Subject(model, 2)

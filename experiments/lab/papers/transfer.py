@@ -39,6 +39,15 @@ STEPS, ROUNDS = (4.0, 16.0, *(2.0**-k for k in range(7))), (10, 50)
 # ---- the printed algorithms on their grids -------------------------------------------------------
 
 
+def _top_eigenvalue(rows, n_rounds=50):
+    """beta~ of Theorem 4.3: largest eigenvalue of the second moments of public rows, by power iteration."""
+    v = np.ones(rows.shape[1])
+    for _ in range(n_rounds):
+        v = rows.T @ (rows @ v)
+        v /= max(float(np.linalg.norm(v)), 1e-300)
+    return float(np.sum((rows @ v) ** 2)) / int(rows.shape[0])
+
+
 def printed(X, y, linear, s, epsilon, delta, seed, *, public=None, radius=None):
     """(method, mode, tuning, weights) of every printed algorithm and grid value; a radius is given for tables."""
     n, d = X.shape
@@ -48,7 +57,7 @@ def printed(X, y, linear, s, epsilon, delta, seed, *, public=None, radius=None):
         public = make_generator(derive_seed("public", seed)).uniform(-1.0, 1.0, (n, d))
         beta = 1.0 / 3.0
     else:
-        beta = transfer.top_eigenvalue(public)
+        beta = _top_eigenvalue(public)
     yield from _transfers(X, y, public, beta, loss, s, epsilon, delta, rng, table)
     if linear or table:
         size = radius if table else 0.8 * s

@@ -11,7 +11,7 @@
 |---|---|
 | gamma | `largest_gradient_entry`: largest entry of a row's gradient at the minimiser |
 | mu | `sparse_curvature` of the loss on the teacher's support |
-| beta~ | `top_eigenvalue` of the public rows' second moments |
+| beta~ | the largest eigenvalue of the public rows' second moments: 1/3 of uniform(-1, 1) rows |
 
 Both gamma and mu read the private rows, which the paper's conditions allow. mu is an infimum over all
 supports and all theta in Condition 4.2, which nobody can compute; the teacher's own support is the natural
@@ -28,7 +28,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
 from dpsparse._checks import check_count, safe_repr
 from dpsparse.exceptions import ParameterError
@@ -110,15 +109,6 @@ def sparse_curvature(
     return max(float(np.linalg.eigvalsh(moments / len(y))[0]), 1e-12)
 
 
-def top_eigenvalue(rows: Any, n_rounds: int = 50) -> float:
-    """beta~: largest eigenvalue of the second moments of public rows, by power iteration."""
-    v = np.ones(rows.shape[1])
-    for _ in range(n_rounds):
-        v = rows.T @ (rows @ v)
-        v /= max(float(np.linalg.norm(v)), 1e-300)
-    return float(np.sum((rows @ v) ** 2)) / int(rows.shape[0])
-
-
 def ight(
     X: Any, y: np.ndarray, loss: Loss, *, n_nonzero: int, n_iter: int, ridge: float = 0.0
 ) -> np.ndarray:
@@ -183,7 +173,6 @@ class _Transfer(PublishedModel):
     n_nonzero: int = 10
     n_iter: int = 60
     ridge: float | None = None
-    public_X: Any = "uniform"
     n_public: int | None = None
 
     def _check_parameters(self) -> None:
@@ -191,10 +180,6 @@ class _Transfer(PublishedModel):
         check_count("n_nonzero", self.n_nonzero)
         check_count("n_iter", self.n_iter)
         check_count("n_public", self.n_public, optional=True)
-        if isinstance(self.public_X, str) and self.public_X != "uniform":
-            raise ParameterError(
-                f"public_X must be 'uniform' or an array of public rows, got {safe_repr(self.public_X)}."
-            )
         if self.ridge is not None and not self.ridge >= 0:
             raise ParameterError(f"ridge must be a number >= 0, got {safe_repr(self.ridge)}.")
 
@@ -202,12 +187,11 @@ class _Transfer(PublishedModel):
         n = int(self._domain.require("n_samples", type(self).__name__))
         s, epsilon = min(self.n_nonzero, n_features), min(float(self.epsilon), 1e6)
         width = math.sqrt(s * math.log(n_features + 1.0) * math.log(1.0 / self.delta))
-        drawn = isinstance(self.public_X, str)
         return {
             "n_nonzero": s,
             "epsilon": epsilon,
             "ridge": 0.1 * math.sqrt(width / (n * epsilon)) if self.ridge is None else self.ridge,
-            "n_public": int(self.n_public or n) if drawn else int(self.public_X.shape[0]),
+            "n_public": int(self.n_public or n),
         }
 
     def _paper(self, printed: Mapping[str, Any], n_outputs: int) -> str:
@@ -218,16 +202,10 @@ class _Transfer(PublishedModel):
         self, X: Any, y: np.ndarray, printed: Mapping[str, Any], rng: np.random.Generator
     ) -> np.ndarray:
         fit = dict(printed)
-        n_public = fit.pop("n_public")
-        if isinstance(self.public_X, str):
-            public_rows: Any = rng.uniform(-1.0, 1.0, (n_public, X.shape[1]))
-            variance = 1.0 / 3.0  # beta~ of uniform(-1, 1)
-        else:
-            public_rows = sp.csr_array(self.public_X)
-            variance = top_eigenvalue(public_rows)
+        public_rows = rng.uniform(-1.0, 1.0, (fit.pop("n_public"), X.shape[1]))
         return transfer(
             X, y, public_rows, self._loss, rng, n_iter=self.n_iter, delta=self.delta,
-            public_variance=variance, **fit,
+            public_variance=1.0 / 3.0, **fit,
         )  # fmt: skip
 
 
@@ -251,10 +229,8 @@ class WangGuTransferClassifier(BaseDPClassifier, _Transfer):
     ridge : float or None, default=None
         Lambda, of the mean loss: above 0 noise by Theorem 4.3, 0 by Corollary 4.7. None takes a value of the order
         that the paper's Theorem 4.3 suggests.
-    public_X : "uniform" or array of shape (n_public, n_features), default="uniform"
-        Public rows of the student; "uniform" draws them from uniform(-1, 1).
     n_public : int or None, default=None
-        Number of rows drawn; None takes `domain.n_samples`.
+        Number of public rows of the student, drawn from uniform(-1, 1); None takes `domain.n_samples`.
     adjacency, ledger, random_state, verbose : as in `DPSparseClassifier`
         Neighbours, account and noise of the fit.
     """
