@@ -163,6 +163,22 @@ TESTS_OF = {
         "accounting/test_adaptive_dominance.py": "test_the_price_between_grid_points_is_what_the_scaling_lemma_asks",
         "schema/test_schema_property.py": "test_one_more_row_of_the_schema_changes_nothing",
     },
+    "models of others that complain": {
+        "evaluation/test_evaluate.py": "test_a_model_that_fails_leaves_no_cell_behind_the_refusal "
+        "test_one_row_causes_no_warning",
+    },
+    "promises of files": {
+        "models/test_forged_models.py": "test_a_forged_promise_is_refused",
+        "evaluation/test_evaluate.py": "test_a_report_may_not_promise_more_than_its_metrics_cost "
+        "test_a_report_is_read_only_with_the_noise_of_its_guarantee",
+    },
+    "a refusal that depends on the size of a table": {
+        "test_fail_safe.py": "test_whether_rows_fit_in_memory_decides_no_refusal",
+    },
+    "cells that NumPy changes": {
+        "test_domain.py": "test_names_that_differ_in_a_last_nul_are_two_persons",
+        "schema/test_declared_targets.py": "test_a_truth_value_of_numpy_is_one_beside_other_cells",
+    },
 }
 
 
