@@ -21,11 +21,6 @@ from numpy.exceptions import ComplexWarning
 
 from dpsparse.exceptions import DomainError, DPSparseError, ParameterError, SchemaError
 
-_NAME = re.compile(r"[^\W\d][\w .\-]{0,39}")
-_IDENTIFIER = re.compile(
-    r"(?i:row.?(names?|numbers?|nr|id)?|index|nr|no|idx|(case|patient|person|subject|record|pat|fall)(id|nr|no)|id.?code|"
-    r"unnamed.*|id|id[ _.-].*|.*[ _.-](id|nr)|__index_level_\d+__)|[a-z]+I[dD]|id[A-Z]\w*"
-)
 IDENTIFIERS_ADD_NOISE = (
     "by their names these number rows or persons, and as features they add noise"
 )
@@ -46,7 +41,8 @@ def did_you_mean(wrong: str, names: Sequence[Any], said: Iterable[object]) -> st
     named = list(
         names[1:] if list(names[:1]) == [""] else names
     )  # pandas gives row numbers no name
-    if not all(isinstance(name, str) and _NAME.fullmatch(name) for name in named):
+    like_a_name = re.compile(r"[^\W\d][\w .\-]{0,39}")
+    if not all(isinstance(name, str) and like_a_name.fullmatch(name) for name in named):
         return ""
     plain = {name.casefold(): name for name in named}
     if not {name.casefold() for name in said if isinstance(name, str)} & set(plain):
@@ -57,7 +53,11 @@ def did_you_mean(wrong: str, names: Sequence[Any], said: Iterable[object]) -> st
 
 def identifiers(names: Iterable[str]) -> list[str]:
     """Columns that number rows or persons, by their names alone."""
-    return [name for name in names if _IDENTIFIER.fullmatch(name)]
+    identifier = re.compile(
+        r"(?i:row.?(names?|numbers?|nr|id)?|index|nr|no|idx|(case|patient|person|subject|record|pat|fall)(id|nr|no)|"
+        r"id.?code|unnamed.*|id|id[ _.-].*|.*[ _.-](id|nr)|__index_level_\d+__)|[a-z]+I[dD]|id[A-Z]\w*"
+    )
+    return [name for name in names if identifier.fullmatch(name)]
 
 
 def no_column(wrong: str, names: Sequence[Any], said: Iterable[object]) -> SchemaError:

@@ -11,25 +11,26 @@ from dpsparse.report.weights import clear_weights, stand_out_together
 if TYPE_CHECKING:
     from dpsparse.evaluation.report import Report
 
-NOT_MEASURED = "How good the model is was not measured; dp_evaluate or `dpsparse evaluate` does that privately."
-
 
 def how_good(model: Any, evaluation: Report | None, drowned: frozenset[str] = frozenset()) -> str:
     """From a private evaluation if there is one, else what the noise of the weights allows."""
     said = "" if evaluation is None else _measured(evaluation)
     if said:
         return said
+    unknown = "How good the model is was not measured; dp_evaluate or `dpsparse evaluate` does that privately."
     clear = clear_weights(model, drowned)
     if clear is None and model.n_nonzero_ > 0:
-        return NOT_MEASURED
+        return unknown
     if clear:
         one = "1 weight stands" if clear == 1 else f"{clear:,} weights stand"
-        return f"The model says more than a constant answer: {one} out of the noise. {NOT_MEASURED}"
-    if stand_out_together(model, drowned):
-        return (
-            f"No single weight stands out of its noise, but all of them together do. {NOT_MEASURED}"
+        said = f"The model says more than a constant answer: {one} out of the noise."
+    elif stand_out_together(model, drowned):
+        said = "No single weight stands out of its noise, but all of them together do."
+    else:
+        said = (
+            "No weight stands out of its noise: the model is hardly better than a constant answer."
         )
-    return f"No weight stands out of its noise: the model is hardly better than a constant answer. {NOT_MEASURED}"
+    return f"{said} {unknown}"
 
 
 def _measured(report: Report) -> str:
