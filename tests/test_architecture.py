@@ -179,7 +179,7 @@ def test_json_and_pages_are_written_in_one_place():
     assert offenders(lambda f: re.findall(dumps, f.read_text())).keys() == {"_json.py"}
     pages = [f for f in SRC.rglob("*") if f.suffix in (".py", ".html", ".j2", ".md")]
     bases = offenders(lambda f: re.findall("(?i)<html", f.read_text()), pages)
-    assert bases.keys() == {"report/card.html.j2"}
+    assert bases.keys() == {"report/page.html"}
 
 
 def test_nobody_looks_up_the_stack():

@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from dpsparse._html import page
+from dpsparse.report.template import page
 from lab.engine import Row
 from lab.outside import CLAIM, LIBRARIES
 from lab.report import Table

@@ -24,7 +24,7 @@ from dpsparse.ledger import Ledger
 from dpsparse.report.evaluation import evaluation_section
 from dpsparse.report.plots import as_svg, weight_figure
 from dpsparse.report.quality import how_good
-from dpsparse.report.template import filled
+from dpsparse.report.template import filled, page
 from dpsparse.report.weights import (
     clear_weights,
     drowned_columns,
@@ -84,7 +84,7 @@ def privacy_card(
     guarantee: Guarantee = model.privacy_
     drowned = drowned_columns(model)
     title = title or type(model).__name__
-    return filled(
+    body = filled(
         "card.html",
         title=title,
         estimator=type(inner).__name__ + ("" if inner is model else " behind private preparation"),
@@ -105,6 +105,7 @@ def privacy_card(
         evaluation="" if evaluation is None else evaluation_section(evaluation),
         budget=None if ledger is None else _budget(ledger, model),
     )
+    return page(f"Privacy card: {title}", body)
 
 
 def _columns(model: Any) -> list[tuple[str, str, str]]:

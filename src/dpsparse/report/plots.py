@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from dpsparse.report.weights import Weight
 
 INK, CLEAR, FAINT = "#1f2933", "#1a6b6b", "#b8c4cc"
-# The page gives every colour a second value for dark screens (card.html.j2); elsewhere the first one holds.
+# The page gives every colour a second value for dark screens (page.html); elsewhere the first one holds.
 _VARIABLES = {INK: "--ink", "#000000": "--ink", CLEAR: "--clear", FAINT: "--faint"}
 
 

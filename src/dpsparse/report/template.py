@@ -1,13 +1,22 @@
-"""Templates of this package filled in; they need jinja2, the pages around them do not."""
+"""The base of every HTML page, and templates of this package filled in; these need jinja2."""
 
 from __future__ import annotations
 
+from html import escape
 from importlib.resources import files
+from string import Template
 from typing import Any
 
 from dpsparse._checks import rounded_up
 from dpsparse.accounting.html import show
 from dpsparse.exceptions import DPSparseError
+
+
+def page(title: str, body: str) -> str:
+    """A whole page around an HTML `body`, whose values were escaped where they were put in. page.html has head and
+    style; nothing on a page comes from outside."""
+    base = Template(files(__package__).joinpath("page.html").read_text("utf-8"))
+    return base.substitute(title=escape(title), body=body.strip())
 
 
 def filled(name: str, **values: Any) -> str:
