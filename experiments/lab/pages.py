@@ -29,15 +29,15 @@ def coverage() -> str:
     difficulties = {table.name: table.difficulty for table in TESTED if table.difficulty}
     rows = read_rows(RESULTS / "coverage.jsonl")
 
-    def line(name: str) -> list[str]:
-        share, covered, narrow, wide = summary(rows, name, 1.0)
+    def line(name: str, epsilon: float) -> list[str]:
+        share, covered, narrow, wide = summary(rows, name, epsilon)
         known = [f"{100 * covered:.1f} %", f"{narrow:.1f} to {wide:.1f}"]
         shown = ["-", "-"] if np.isnan(covered) else known
-        return [name, difficulties[name], f"{100 * share:.0f} %", *shown]
+        return [name, difficulties[name], f"{epsilon:g}", f"{100 * share:.0f} %", *shown]
 
-    columns = "table", "difficulty", "samples with an interval", "lowest coverage of a weight"
-    heads = [*columns, "width, relative to no privacy"]
-    return markdown_table(heads, [line(name) for name in difficulties])
+    heads = ["table", "difficulty", "epsilon", "samples with an interval"]
+    heads += ["lowest coverage of a weight", "width, relative to no privacy"]
+    return markdown_table(heads, [line(name, e) for name in difficulties for e in (0.5, 1.0, 3.0)])
 
 
 def discoveries() -> str:
