@@ -211,14 +211,18 @@ def _add_chords(
 ) -> None:
     """out_i <- sum_j weights_j delta(nodes_i - y_j): `Profile.delta` without its temporaries."""
     last, rise = len(values) - 1, math.expm1(spacing)
+    end = (last + 1.001) * spacing  # a share of one, whatever the rounding
     for i in range(len(nodes)):
         total = 0.0
         for k in range(len(y)):
             epsilon = nodes[i] - y[k]
             distance = abs(epsilon)
             j = min(int(distance / spacing), last)
-            share = min(max(math.expm1(distance - j * spacing) / rise, 0.0), 1.0)
-            chord = (1.0 - share) * values[j] + share * values[min(j + 1, last)]
+            if distance > end:  # half of all pairs: no exponential
+                chord = values[last]
+            else:
+                share = min(max(math.expm1(distance - j * spacing) / rise, 0.0), 1.0)
+                chord = (1.0 - share) * values[j] + share * values[min(j + 1, last)]
             chord *= 1.0 + 1e-14
             if epsilon < 0.0:
                 chord = -math.expm1(-distance) + math.exp(-distance) * chord
