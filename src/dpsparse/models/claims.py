@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
 import dpsparse
 from dpsparse.accounting import Plan
@@ -28,10 +29,12 @@ _SAID_INSIDE = ("delta", "adjacency", "assumptions", "randomness", "unit", "n_un
 def check_fitted(model: BaseDPLinearModel) -> None:
     """Refuse attributes that a fit of this model does not leave behind."""
     check(isinstance(model, BaseDPLinearModel) and isinstance(model.domain, Domain))
-    coef = model.coef_
-    check(coef.dtype == np.float64)
+    coef: Any = model.coef_
+    check(isinstance(coef, (np.ndarray, sp.csr_array)))
+    check(coef.dtype == np.float64 and coef.ndim in (1, 2))
     n_outputs, width = coef.shape if coef.ndim == 2 else (1, len(coef))
     check(is_int(model.n_features_in_, 1) and model.n_features_in_ == width)
+    check(bool(np.isfinite(coef.data if isinstance(coef, sp.csr_array) else coef).all()))
     check(is_int(model.n_iter_))
     labels = None
     if isinstance(model, BaseDPClassifier):
@@ -58,7 +61,7 @@ def check_fitted(model: BaseDPLinearModel) -> None:
         check(bool(((drowned >= 0) & (drowned < width)).all()))
     if noise is not None:
         check(drowned is not None and isinstance(noise, np.ndarray) and noise.shape == (width,))
-        check(bool((noise >= 0.0).all()))
+        check(bool((noise >= 0.0).all() and np.isfinite(noise).all()))
 
 
 def check_claims(file: str, model: BaseDPLinearModel | DPPipeline) -> None:
