@@ -23,7 +23,7 @@ from dpsparse.random import make_generator
 LABELS = Domain(classes=(0, 1), n_samples=20)
 TIE = Domain(classes=(0, 1), n_samples=1000)
 SIGN = {"n_iter": 10, "radius": 1.0, "fit_intercept": False}
-SUPPORT = {"n_nonzero": 1, "public_X": "uniform", "n_public": 50, "ridge": 0.1}
+SUPPORT = {"n_nonzero": 1, "n_public": 50, "ridge": 0.1}
 FAR = Domain(target_bound=1000.0, n_samples=40)
 PAPERS = [
     pytest.param(RaffKhannaLuLassoClassifier(LABELS, epsilon=0.1, **SIGN), 4, id="002-sign"),

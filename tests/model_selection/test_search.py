@@ -394,5 +394,12 @@ def test_an_empty_grid_is_refused_and_no_setting_is_meant_by_it():
 
 
 def test_an_epsilon_too_small_for_the_steps_is_said_to_be_so():
-    with pytest.raises(CalibrationError, match="so small an epsilon"):
+    with pytest.raises(CalibrationError, match="leaves nothing"):
         made("free", epsilon=1e-9).plan(6)
+
+
+def test_a_price_that_no_fit_affords_names_the_ridge():
+    domain = Domain(feature_bound=1, target_bound=1, n_samples=1000)
+    search = DPSearchCV(dpsparse.DPRidgeRegressor(domain), {"ridge": [1.0, 10.0]}, epsilon=1.0)
+    with pytest.raises(CalibrationError, match=r"Raise epsilon or delta \(or ridge"):
+        search.plan(10)

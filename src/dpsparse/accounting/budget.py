@@ -107,7 +107,7 @@ def _search(
     if root == -math.inf:
         raise CalibrationError(
             "No parameter is affordable: the other parts of the event already cost more than "
-            "the budget. Raise epsilon or delta, or spend less elsewhere."
+            "the budget. Raise epsilon or delta (or ridge, where one was set), or spend less elsewhere."
         )
     nudge = 0.0
     for _ in range(60):
@@ -236,7 +236,7 @@ class Budget:
         """A run inside this one; `make(epsilon)` is its plan at that price."""
 
         def phases(mu: float) -> tuple[Phase, ...]:
-            return make(gaussian_epsilon(mu, self.delta)).phases
+            return make(self._price(name, mu)).phases
 
         self._lines.append(_Line(name, share, phases, nested=True))
 
@@ -303,7 +303,16 @@ class Budget:
 
     def price(self, name: str) -> float:
         """The epsilon of a Gaussian release with the parameter of a line: the price of a nested run."""
-        return gaussian_epsilon(self.parameter(name), self.delta)
+        return self._price(name, self.parameter(name))
+
+    def _price(self, name: str, mu: float) -> float:
+        price = gaussian_epsilon(mu, self.delta)
+        if not price > 0.0:
+            raise CalibrationError(
+                f"epsilon={self.epsilon} leaves nothing to the part {safe_repr(name)}: delta={self.delta} alone "
+                "pays for it. Raise epsilon, or lower delta."
+            )
+        return price
 
     def phases(self) -> tuple[Phase, ...]:
         """Every line with its priced event, in the order in which they were added; fixed prices come last."""

@@ -204,7 +204,7 @@ class BaseDPLinearModel(FittedLinearModel):
             fact = "classes=[0, 1]" if isinstance(self, ClassifierMixin) else "target_range=(0, 10)"
             raise ParameterError(
                 f"domain is required, and comes first: {name}(Domain({fact}), epsilon=1.0) states the public bounds "
-                "of the data."
+                "of the data. Domain(**facts) takes them from a dictionary, Domain.load(path) from a file."
             )
         check_terms(self.epsilon, self.delta, self.adjacency, self.ledger)
         is_seeded(self.random_state)  # refuses what cannot be a seed

@@ -31,7 +31,7 @@ from dpsparse.accounting import (
     gaussian_parameter,
 )
 from dpsparse.accounting.events import leaves
-from dpsparse.exceptions import CalibrationError, ParameterError
+from dpsparse.exceptions import ParameterError
 from dpsparse.methods.base import BaseDPLinearModel
 from dpsparse.methods.solution import Settings, Solution
 from dpsparse.model_selection.candidates import Candidate, apply_free_parameters, group_by_fit
@@ -63,8 +63,6 @@ class Setting:
 
     def plan_fit(self, name: str, candidate: Candidate, epsilon: float) -> Fit:
         """The fit of a setting at a price."""
-        if not epsilon > 0.0:
-            raise CalibrationError("The fits of a search cannot be paid by so small an epsilon.")
         model: BaseDPLinearModel = clone(self.estimator)
         model.set_params(
             **candidate, epsilon=epsilon, delta=self.delta, random_state=None, verbose=0
@@ -199,7 +197,7 @@ def dearest_event(events: list[Event]) -> Event:
     if len(known) < len(gaussians):
         raise ParameterError(
             "These candidates pay for their noise in different ways, and a search must charge the dearest, which "
-            "is not known here; give them the same kind of noise and number of steps."
+            "is not known here. Give them the same number of steps, and the same ridge where a fit tilts its objective."
         )
     return RoundedGaussian(min(e.scale for e in known), 1.0, max(e.size for e in known))
 
