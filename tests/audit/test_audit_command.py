@@ -29,12 +29,12 @@ fit_intercept = false
 def run(tmp_path, text, *options):
     path = tmp_path / "model.toml"
     path.write_text(text)
-    return click_testing.CliRunner().invoke(audit, [str(path), "--runs", "100", *options]), path
+    return click_testing.CliRunner().invoke(audit, [str(path), "--runs", "100", *options])
 
 
 def test_published_configuration_is_refuted(tmp_path):
     text = CONFIG.format(epsilon=0.1, name="RaffKhannaLuLassoClassifier")
-    result, _ = run(tmp_path, text)
+    result = run(tmp_path, text)
     assert result.exit_code == 7
     assert "REFUTED" in result.output
 
@@ -67,16 +67,15 @@ epsilon = 8.0
 n_iter = 2
 {WORKFLOWS[name]}
 """
-    result, path = run(tmp_path, text)
+    result = run(tmp_path, text)
     assert result.exit_code == 0, result.output
     assert "replay " in result.output
     assert "rebuilt bit for bit" in result.output
-    assert "rebuild" in path.with_suffix(".html").read_text()
 
 
 def test_feature_tests_too(tmp_path):
     text = "estimator = 'DPFeatureTest'\n[domain]\nclasses = [0, 1]\n[parameters]\nq = 0.2"
-    result, _ = run(tmp_path, text)
+    result = run(tmp_path, text)
     assert result.exit_code == 0, result.output
     assert "DPFeatureTest" in result.output
     assert "rebuilt bit for bit" in result.output
@@ -99,7 +98,7 @@ def test_a_leak_of_a_workflow_is_refuted(tmp_path, monkeypatch):
     text = (
         "estimator = 'DPGradientClassifier'\n[domain]\nclasses = [0, 1]\n[parameters]\nn_iter = 2\n"
     )
-    result, _ = run(tmp_path, text + WORKFLOWS["evaluation"])
+    result = run(tmp_path, text + WORKFLOWS["evaluation"])
     assert result.exit_code == 7
     assert "not explained by the releases" in result.output
 
