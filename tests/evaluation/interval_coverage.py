@@ -12,7 +12,7 @@ import numpy as np
 from scipy.special import expit, logit, ndtr
 from scipy.stats import norm
 
-from dpsparse.evaluation import classification, regression
+from dpsparse.evaluation.metrics import measure
 from dpsparse.evaluation.plan import Subject, make_plan
 from dpsparse.evaluation.released import release_labels, release_numbers
 from dpsparse.random import make_generator
@@ -90,7 +90,7 @@ def cover_classifier(setting, runs, seed=0, adjacency="add-remove", rows_of_a_pe
             y.astype(np.intp), (margin > 0).astype(np.intp), margin, chances, 2, groups
         )
         released = release_labels(rows, names, subject, Releases(plan, noise))
-        found, tables = classification.measure(released, subject, subject.metrics, [0, 1], 0.95)
+        found, tables = measure(released, subject, subject.metrics, [0, 1], 0.95)
         for name, estimate in found.items():
             tally.add(name, estimate.low, estimate.high, truth[name.removesuffix("_certain")])
         at = (released.cuts - shift) / slope
@@ -152,7 +152,8 @@ def cover_regressor(setting, runs, seed=0, adjacency="add-remove", draws=4_000_0
     }
     for _ in range(runs):
         released = release_numbers(ScoredNumbers(*rows(n)), names, subject, Releases(plan, noise))
-        for name, estimate in regression.measure(released, subject, subject.metrics, 0.95).items():
+        found, _ = measure(released, subject, subject.metrics, [], 0.95)
+        for name, estimate in found.items():
             tally.add(name, estimate.low, estimate.high, truth[name])
     return tally
 
@@ -161,8 +162,7 @@ def cover_many_classes(setting, runs, seed=0, adjacency="add-remove", draws=1_00
     """Classes 0..K-1; a guess is right with the shown probability: calibrated by construction."""
     epsilon, n, K = setting
     subject = Subject(K)
-    metrics = (*subject.metrics, *subject.opt_in)
-    plan = make_plan(subject, metrics, epsilon=epsilon, delta=1e-6, adjacency=adjacency)
+    plan = make_plan(subject, subject.metrics, epsilon=epsilon, delta=1e-6, adjacency=adjacency)
     names = [phase.name for phase in plan.phases]
     draw, noise, tally = np.random.default_rng(seed), make_generator(seed), Tally()
 
@@ -184,7 +184,6 @@ def cover_many_classes(setting, runs, seed=0, adjacency="add-remove", draws=1_00
         "recall": (hit / t).mean(),
         "f1": (2 * hit / (t + p)).mean(),
         "mcc": (hit.sum() - p @ t) / math.sqrt((1 - p @ p) * (1 - t @ t)),
-        "auc": np.mean([_area(chances[y != k, k], chances[y == k, k]) for k in range(K)]),
         "log_loss": np.minimum(-np.log(mine), 6.0).mean(),
         "brier": ((chances**2).sum(axis=1) - 2 * mine + 1).mean(),
     }
@@ -194,19 +193,10 @@ def cover_many_classes(setting, runs, seed=0, adjacency="add-remove", draws=1_00
         top = chances.max(axis=1)
         scored = ScoredLabels(y, guess, np.log(top / (1 - top)), chances, K)
         released = release_labels(scored, names, subject, Releases(plan, noise))
-        found, tables = classification.measure(released, subject, metrics, list(range(K)), 0.95)
+        found, _ = measure(released, subject, subject.metrics, list(range(K)), 0.95)
         for name, estimate in found.items():
-            tally.add(name, estimate.low, estimate.high, truth[name.removesuffix("_certain")])
-        # All classes are alike, so the mean is the truth of each.
-        each = tables["auc_per_class"]
-        tally.add("auc of a class", each["auc_low"], each["auc_high"], np.full(K, truth["auc"]))
+            tally.add(name, estimate.low, estimate.high, truth[name])
     return tally
-
-
-def _area(below, above):
-    """How often one of `above` is larger than one of `below`; no ties."""
-    ranks = np.searchsorted(np.sort(below), above)
-    return ranks.mean() / len(below)
 
 
 def _line(head, tally):

@@ -48,9 +48,6 @@ def label_queries(scored):
     yield "outcomes", scored.outcomes()
     yield "cells", scored.cells(EDGES)
     yield "histogram", scored.histogram(cuts)
-    K = scored._n_classes
-    yield "class_cells", scored.class_cells(EDGES)
-    yield "class_histogram", scored.class_histogram([EDGES[:: k + 2] for k in range(K)])
     for name, power in itertools.product(("log_loss", "brier"), (1, 2)):
         yield f"{name} {power}", scored.loss(name, power)
 
@@ -105,7 +102,6 @@ def test_rows_of_a_classifier(unit, n_classes):
         return labels(few, n_classes)
 
     attained = ("confusion", "outcomes", "cells", "histogram", "log_loss 1", "brier 1")
-    attained += ("class_cells", "class_histogram")
     assert_within(largest_moves(rows, label_queries, make, unit), attained if unit < 1e-3 else ())
 
 

@@ -15,7 +15,6 @@ SHARES = {
     },
     "several classes": {
         "outcomes": 0.15, "confusion": 0.25, "cells": 0.10, "histogram": 0.25,
-        "class_cells": 0.15, "class_histogram": 0.40,
         "log_loss": 0.07, "log_loss_squares": 0.055, "brier": 0.07, "brier_squares": 0.055,
     },
     "numbers": {

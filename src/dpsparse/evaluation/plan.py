@@ -24,8 +24,6 @@ _NOTES = {
     "outcomes": "rows guessed right and wrong",
     "cells": "rows by public cell of the score: where to cut",
     "histogram": "rows by class (or right and wrong) and bin of the score",
-    "class_cells": "for every class rows by public cell of its score: where to cut",
-    "class_histogram": "for every class rows of it and others, by bin of its score",
     "log_loss": "sum of the log loss, cut at 6",
     "log_loss_squares": "sum of its squares: sampling error",
     "brier": "sum of the squared errors of the probabilities",
@@ -63,11 +61,6 @@ class Subject:
         chances = ("calibration", "log_loss", "brier") if self.has_chances else ()
         return ("accuracy", "precision", "recall", "f1", "mcc", "confusion", *ranked, *chances)
 
-    @property
-    def opt_in(self) -> tuple[str, ...]:
-        """What is measured only if it is named: a row is counted once for every class, which costs the others."""
-        return ("auc",) if self.n_classes > 2 and self.has_chances else ()
-
     def check(self, metrics: Iterable[str] | None) -> tuple[str, ...]:
         """The asked metrics, or all; one that this model has not is refused."""
         listed = metrics is None or (
@@ -80,10 +73,9 @@ class Subject:
         ):  # a column passed by mistake is no list: its cells are not shown
             raise ParameterError("metrics must be a list of names, or None for all.")
         for name in asked:
-            known = (*self.metrics, *self.opt_in)
-            if name not in known:
+            if name not in self.metrics:
                 raise ParameterError(
-                    f"There is no metric {name!r} for this model; there are: {', '.join(known)}."
+                    f"There is no metric {name!r} for this model; there are: {', '.join(self.metrics)}."
                 )
         return asked
 
@@ -112,8 +104,6 @@ def _needs(metric: str, subject: Subject, number_is_public: bool) -> set[str]:
         return needs if number_is_public else needs | {"count"}
     if metric in ("log_loss", "brier"):
         return {metric, f"{metric}_squares"} | (set() if number_is_public else {counting})
-    if metric == "auc" and subject.n_classes > 2:
-        return {"class_cells", "class_histogram"}
     if metric in ("roc", "auc", "calibration"):
         return {"cells", "histogram"}
     return {counting} if metric == "accuracy" else {"confusion"}
@@ -135,8 +125,6 @@ def make_plan(
         "outcomes": 2,
         "cells": len(EDGES) + 1,
         "histogram": 2 * MOST_BINS,
-        "class_cells": subject.n_classes * (len(EDGES) + 1),
-        "class_histogram": subject.n_classes * 2 * MOST_BINS,
     }
     budget = Budget(epsilon, delta)
     for name, share in shares(subject, metrics, adjacency).items():
@@ -158,22 +146,20 @@ def make_plan(
     )
 
 
-def noise_variance(name: str, n_classes: int, plan: Plan) -> float:
+def noise_variance(name: str, plan: Plan) -> float:
     """The variance of the noise on one number of a release: what its phase says, in units of what a row adds."""
     event = next((phase.event for phase in plan.phases if phase.name == name), None)
     if isinstance(event, RoundedGaussian):
-        return (_sensitivity(name, n_classes, plan.adjacency).value * event.scale) ** 2
+        return (_sensitivity(name, plan.adjacency).value * event.scale) ** 2
     return 0.0 if isinstance(event, NonPrivate) else math.inf
 
 
-def _sensitivity(name: str, n_classes: int, adjacency: str) -> Sensitivity:
+def _sensitivity(name: str, adjacency: str) -> Sensitivity:
     """What one row or person adds to a release, at most (rows/histogram.py)."""
     if name == "count":
         return count_below(adjacency)
     if name in ("confusion", "outcomes", "cells", "histogram"):
         return feature_masses(1.0, adjacency)
-    if name in ("class_cells", "class_histogram"):
-        return feature_masses(math.sqrt(n_classes), adjacency)
     return signed_sum(1.0 if name == "total" else 0.5, adjacency)
 
 

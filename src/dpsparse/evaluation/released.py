@@ -25,7 +25,6 @@ class Released:
     variance: Mapping[str, float]
     n_units: int | None = None  # where it is public
     cuts: np.ndarray | None = None
-    class_cuts: tuple[np.ndarray, ...] = ()  # of every class against the rest
     centre: float = 0.0  # about which the spread of targets was taken, in units of their bound
 
     @property
@@ -57,7 +56,6 @@ class Released:
             "noise_variance": dict(self.variance),
             "n_units": self.n_units,
             "cuts": None if self.cuts is None else self.cuts.tolist(),
-            "class_cuts": [part.tolist() for part in self.class_cuts],
             "centre": self.centre,
         }
 
@@ -70,17 +68,10 @@ def release_labels(
     variance: dict[str, float] = {}
     n_units = None if subject.weighted else releases.number_of_rows(rows)
     edges: np.ndarray | None = None
-    class_edges: tuple[np.ndarray, ...] = ()
 
     def ask(name: str, query: Query) -> None:
         variance[name] = releases.scale(name, query) ** 2
         numbers[name] = releases.gaussian(name, query)
-
-    def size(cells: str) -> float:
-        """About how many rows there are: public, or from the counts released so far."""
-        counted = next(n for n in ("outcomes", "confusion", cells) if n in numbers)
-        times = subject.n_classes if counted == "class_cells" else 1  # a row is in one cell a class
-        return float(n_units if n_units is not None else numbers[counted].sum() / times)
 
     if "outcomes" in names:
         ask("outcomes", rows.outcomes())
@@ -88,24 +79,17 @@ def release_labels(
         ask("confusion", rows.confusion())
     if "cells" in names:
         ask("cells", rows.cells(EDGES))
-        n_bins = number_of_bins(size("cells"), releases.budget("histogram"))
+        # About how many rows there are: public, or from the counts released so far.
+        counted = next(n for n in ("outcomes", "confusion", "cells") if n in numbers)
+        n = float(numbers[counted].sum() if n_units is None else n_units)
+        n_bins = number_of_bins(n, releases.budget("histogram"))
         edges = cuts(numbers["cells"], math.sqrt(variance["cells"]), n_bins)
         ask("histogram", rows.histogram(edges))
-    if "class_cells" in names:
-        K = subject.n_classes
-        ask("class_cells", rows.class_cells(EDGES))
-        n_bins = number_of_bins(
-            size("class_cells"), releases.budget("class_histogram") / math.sqrt(K)
-        )
-        sd = math.sqrt(variance["class_cells"])
-        parts = numbers["class_cells"].reshape(K, -1)
-        class_edges = tuple(cuts(part, sd, n_bins) for part in parts)
-        ask("class_histogram", rows.class_histogram(class_edges))
     for loss in ("log_loss", "brier"):
         if loss in names:
             ask(loss, rows.loss(loss))
             ask(f"{loss}_squares", rows.loss(loss, 2))
-    return Released(numbers, variance, n_units, edges, class_edges)
+    return Released(numbers, variance, n_units, edges)
 
 
 def release_numbers(

@@ -6,19 +6,15 @@ import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from functools import cached_property
-from html import escape
 from typing import Any
 
 import numpy as np
 
 from dpsparse.accounting.guarantee import PERSON, PROMISED, ROW, Guarantee, Phase, Plan
-from dpsparse.accounting.html import guarantee_html
-from dpsparse.evaluation import classification, regression
-from dpsparse.evaluation.classification import Curve, Threshold
 from dpsparse.evaluation.intervals import Estimate
+from dpsparse.evaluation.metrics import Curve, Table, Threshold, measure
 from dpsparse.evaluation.plan import Subject, make_plan, noise_variance
 from dpsparse.evaluation.released import Released
-from dpsparse.evaluation.tables import Table
 from dpsparse.exceptions import ParameterError
 
 
@@ -40,10 +36,7 @@ class Report:
 
     @cached_property
     def _measured(self) -> tuple[dict[str, Estimate], dict[str, Table]]:
-        facts = self.released, self.subject, self.metrics
-        if self.subject.n_classes == 0:
-            return regression.measure(*facts, self.level), {}
-        return classification.measure(*facts, self.labels, self.level)
+        return measure(self.released, self.subject, self.metrics, self.labels, self.level)
 
     @property
     def estimates(self) -> dict[str, Estimate]:
@@ -123,7 +116,10 @@ class Report:
             "labels": self.labels,
             "level": self.level,
             "estimates": {name: part.to_dict() for name, part in self.estimates.items()},
-            "tables": {name: part.to_dict() for name, part in self.tables.items()},
+            "tables": {
+                name: {column: cells.tolist() for column, cells in part.items()}
+                for name, part in self.tables.items()
+            },
             "released": self.released.to_dict(),
             "covers": self.covers,
             "guarantee": self.privacy_.to_dict(),
@@ -143,10 +139,7 @@ class Report:
                 "trust it."
             )
         for name in released["numbers"]:
-            told, paid = (
-                released["noise_variance"][name],
-                noise_variance(name, subject.n_classes, plan),
-            )
+            told, paid = released["noise_variance"][name], noise_variance(name, plan)
             if not math.isclose(told, paid, rel_tol=1e-6):
                 raise ParameterError(
                     f"The noise of {name} in this report is not that of its guarantee: its intervals would be wrong. "
@@ -160,7 +153,6 @@ class Report:
                 released["noise_variance"],
                 released["n_units"],
                 None if released["cuts"] is None else np.array(released["cuts"]),
-                tuple(np.array(part) for part in released["class_cuts"]),
                 released["centre"],
             ),
             subject,
@@ -180,14 +172,6 @@ class Report:
         return "\n".join(lines) + self.privacy_.caution_lines
 
     __repr__ = __str__
-
-    def _repr_html_(self) -> str:
-        rows = [(name, str(part)) for name, part in self.estimates.items()]
-        head = f"Evaluation of {self.model}: {self.privacy_.headline}"
-        note = f'<p style="font-size:85%;opacity:.8">{escape(self.covers)}</p>'
-        g = self.privacy_
-        cautions = [("caution", text) for text in g.cautions]
-        return guarantee_html(head, g.proven, [*cautions, *rows], caution=bool(cautions)) + note
 
 
 def _plan(g: Guarantee) -> Plan:

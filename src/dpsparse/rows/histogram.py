@@ -1,7 +1,6 @@
 """What a public model says about private rows, and the sums that an evaluation may ask for.
 
     a cell of a row      1 in its cell; of a person: the share of their rows in each cell      >= 0, norm at most 1
-    a cell of each of K  the same K times, side by side                                        norm at most sqrt K
     v in [0, 1]          v - 1/2; of a person: the mean of their rows                          at most 1/2
     v in [-1, 1]         v; of a person: the mean of their rows                                at most 1
 
@@ -18,7 +17,7 @@ one row adds does not depend on where in the table it stands.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -56,7 +55,6 @@ class _Part:
 class _LabelPart(_Part):
     guess: np.ndarray
     score: np.ndarray | None
-    chances: np.ndarray | None
     losses: Mapping[str, np.ndarray]  # of the units
 
 
@@ -88,10 +86,9 @@ class _Scored:
         """How many rows or persons there are; public under replace-one, so never asked for there."""
         return count(self._parts, _all)
 
-    def _cells(self, places: Callable[[Any], np.ndarray], n_cells: int, K: int = 1) -> Query:
-        """How many rows fall into each of `n_cells` cells; with a cell in each of K columns, into each of K n_cells."""
-        lemma = partial(feature_masses, math.sqrt(K))
-        return cells(self._parts, places, K, n_cells, lemma, (K * n_cells,))
+    def _cells(self, places: Callable[[Any], np.ndarray], n_cells: int) -> Query:
+        """How many rows fall into each of `n_cells` cells."""
+        return cells(self._parts, places, 1, n_cells, partial(feature_masses, 1.0), (n_cells,))
 
     def _centred(self, values: Callable[[Any], np.ndarray]) -> Query:
         """sum of v - 1/2 over numbers in [0, 1], one of every unit."""
@@ -131,7 +128,7 @@ class ScoredLabels(_Scored):
             _losses(chances, truth, log_loss, brier)
             of_units = _Part(starts, worth, truth).of_units
             losses = {"log_loss": of_units(log_loss), "brier": of_units(brier)}
-        self._parts = InMemory([_LabelPart(starts, worth, truth, guess, score, chances, losses)])
+        self._parts = InMemory([_LabelPart(starts, worth, truth, guess, score, losses)])
 
     def confusion(self) -> Query:
         """Rows of class j that are taken for class k, at j K + k."""
@@ -155,21 +152,6 @@ class ScoredLabels(_Scored):
             return np.asarray(hit.astype(np.intp) * n_bins + _bins(part, edges))
 
         return self._cells(places, 2 * n_bins)
-
-    def class_cells(self, edges: np.ndarray) -> Query:
-        """For every class the rows whose log odds of that class lie in each cell."""
-        K = self._n_classes
-        return self._cells(lambda part: _class_bins(part, [edges] * K), len(edges) + 1, K)
-
-    def class_histogram(self, edges: Sequence[np.ndarray]) -> Query:
-        """The same with cuts of its own for every class, and by whether the row is of that class."""
-        n_bins, K = max(len(e) for e in edges) + 1, self._n_classes
-
-        def places(part: _LabelPart) -> np.ndarray:
-            hit = part.truth[:, None] == np.arange(K)
-            return np.asarray(hit * n_bins + _class_bins(part, edges))
-
-        return self._cells(places, 2 * n_bins, K)
 
     def loss(self, name: str, power: int = 1) -> Query:
         """sum of v^power - 1/2 of a loss v in [0, 1]: "log_loss" (divided by its cut) or "brier"."""
@@ -248,12 +230,6 @@ def _column(part: _UnitPart) -> np.ndarray:
 def _bins(part: _LabelPart, edges: np.ndarray) -> np.ndarray:
     assert part.score is not None
     return np.searchsorted(edges, part.score)
-
-
-def _class_bins(part: _LabelPart, edges: Sequence[np.ndarray]) -> np.ndarray:
-    assert part.chances is not None
-    columns = [np.searchsorted(e, log_odds(part.chances[:, k])) for k, e in enumerate(edges)]
-    return np.column_stack(columns)
 
 
 def log_odds(chances: np.ndarray) -> np.ndarray:

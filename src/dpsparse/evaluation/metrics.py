@@ -1,15 +1,17 @@
-"""Metrics of a classifier from released histograms; no row is seen here.
+"""Metrics from released histograms and sums; no row is seen here.
 
 accuracy, precision, recall     proportions of cells of the confusion matrix C
 F1 = 2J/(1 + J)                 J = TP/(TP + FP + FN), a proportion
 MCC                             a ratio of two forms of degree 2 in C
 ROC, AUC, calibration           the histogram H of scores by class
 log loss, Brier                 means of bounded numbers
+MAE, MSE, R2                    from released moments; errors are cut at `error_bound`, targets at `target_bound`
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,17 +23,25 @@ from dpsparse._checks import check_share
 from dpsparse.evaluation.intervals import Estimate, area_under_curve, proportion, ratio
 from dpsparse.evaluation.plan import Subject
 from dpsparse.evaluation.released import Released
-from dpsparse.evaluation.tables import Table, ends_of
 from dpsparse.exceptions import ParameterError
 from dpsparse.rows.histogram import LONGEST_LOSS
+
+Table = dict[str, np.ndarray]  # columns of equal length, by name
 
 
 def measure(
     released: Released, subject: Subject, metrics: tuple[str, ...], labels: list[Any], level: float
 ) -> tuple[dict[str, Estimate], dict[str, Table]]:
-    """Every asked metric with its interval, and the tables behind the curves."""
+    """Every asked metric with its interval, in the unit of the targets, and the tables behind the curves."""
     found: dict[str, Estimate] = {}
     tables: dict[str, Table] = {}
+    bound = subject.error_bound
+    if "mae" in metrics:
+        found["mae"] = released.average("absolute", "squares", bound, level)
+    if "mse" in metrics:
+        found["mse"] = released.average("squares", "squares_squares", bound**2, level)
+    if "r2" in metrics:
+        found["r2"] = _r2(released, subject, level)
     if "accuracy" in metrics:
         found["accuracy"] = _accuracy(released, subject, level)
     if "confusion" in released.numbers:
@@ -46,8 +56,6 @@ def measure(
             # A guess among K is never less likely than 1/K.
             least = 0.0 if subject.n_classes == 2 else 1.0 / subject.n_classes
             tables["calibration"] = curve.calibration(level, least)
-    if "class_histogram" in released.numbers:
-        _against_the_rest(released, subject, labels, level, found, tables)
     for name, reach in (
         ("log_loss", LONGEST_LOSS),
         ("brier", 1.0 if subject.n_classes == 2 else 2.0),
@@ -97,21 +105,25 @@ def _counted(
     if {"precision", "recall", "f1"} & set(metrics):
         columns = {"class": np.array(labels)}
         for name, parts in per_class.items():
-            columns |= ends_of(parts, name, f"{name}_low", f"{name}_high")
-        tables["per_class"] = Table(columns)
+            columns |= _ends_of(parts, name, f"{name}_low", f"{name}_high")
+        tables["per_class"] = columns
     if "confusion" in metrics:
         total = float(C.sum())
         cells = [
             proportion(float(c), total - float(c), v, (K * K - 1) * v, level) for c in C.ravel()
         ]
-        tables["confusion"] = Table(
-            {
-                "actual": np.repeat(np.array(labels), K),
-                "guessed": np.tile(np.array(labels), K),
-                "count": C.ravel(),
-                **ends_of(cells, "share", "low", "high"),
-            }
-        )
+        tables["confusion"] = {
+            "actual": np.repeat(np.array(labels), K),
+            "guessed": np.tile(np.array(labels), K),
+            "count": C.ravel(),
+            **_ends_of(cells, "share", "low", "high"),
+        }
+
+
+def _ends_of(parts: Sequence[Estimate], *names: str) -> Table:
+    """Values, lower and upper ends of estimates as columns of these names."""
+    ends = np.array([(e.value, e.low, e.high) for e in parts]).reshape(-1, 3).T
+    return dict(zip(names, ends, strict=True))
 
 
 def _average(parts: list[Estimate], independent: bool) -> Estimate:
@@ -143,26 +155,6 @@ def _correlation(C: np.ndarray, v: float, level: float) -> Estimate:
     return ratio(s * right - float(p @ t), G, variance, -1.0, 1.0, 0.0, level)
 
 
-def _against_the_rest(
-    released: Released,
-    subject: Subject,
-    labels: list[Any],
-    level: float,
-    found: dict[str, Estimate],
-    tables: dict[str, Table],
-) -> None:
-    """AUC of every class against the rest, and their mean. The same rows are behind all of them, so half widths
-    are added."""
-    areas = [curve.area(level) for curve in Curve.of_classes(released, subject.n_classes)]
-    plain, certain = ([pair[side] for pair in areas] for side in (0, 1))
-    found["auc"], found["auc_certain"] = (_average(p, independent=False) for p in (plain, certain))
-    sure = ends_of(certain, "certain", "certain_low", "certain_high")
-    del sure["certain"]  # which is the same number
-    tables["auc_per_class"] = Table(
-        {"class": np.array(labels), **ends_of(plain, "auc", "auc_low", "auc_high"), **sure}
-    )
-
-
 # ---- scores --------------------------------------------------------------------------------------
 
 
@@ -187,16 +179,6 @@ class Curve:
     H1: np.ndarray
     v: float
     as_chance: bool  # show thresholds as probabilities
-
-    @classmethod
-    def of_classes(cls, released: Released, n_classes: int) -> list[Curve]:
-        """One for every class against the rest."""
-        v = released.variance["class_histogram"]
-        H = released.numbers["class_histogram"].reshape(n_classes, 2, -1)
-        return [
-            cls(cut, H[k, 0, : len(cut) + 1], H[k, 1, : len(cut) + 1], v, as_chance=True)
-            for k, cut in enumerate(released.class_cuts)
-        ]
 
     @classmethod
     def of(cls, released: Released, as_chance: bool) -> Curve:
@@ -234,7 +216,7 @@ class Curve:
             if len(rates):
                 rates = isotonic_regression(rates, increasing=False).x
             columns |= {name: np.clip(rates, low, high), f"{name}_low": low, f"{name}_high": high}
-        return Table(columns)
+        return columns
 
     def calibration(self, level: float, least: float = 0.0) -> Table:
         """How often "yes" (or the guess) is right in bins of the probability, which is `least` or more: at most ten,
@@ -250,14 +232,12 @@ class Curve:
             proportion(float(a), float(b), float(v), float(v), level)
             for a, b, v in zip(right, wrong, noise, strict=True)
         ]
-        return Table(
-            {
-                "from": edges[starts],
-                "to": edges[[*starts[1:], -1]],
-                "rows": wrong + right,
-                **ends_of(parts, "observed", "low", "high"),
-            }
-        )
+        return {
+            "from": edges[starts],
+            "to": edges[[*starts[1:], -1]],
+            "rows": wrong + right,
+            **_ends_of(parts, "observed", "low", "high"),
+        }
 
     def threshold_for(
         self, precision: float | None, recall: float | None, level: float
@@ -291,3 +271,27 @@ class Curve:
                 f"No threshold reaches {wanted} {target:g}; the largest of the report is {best:.3g}."
             )
         return max(able, key=lambda t: getattr(t, other).value)
+
+
+# ---- numbers -----------------------------------------------------------------------------------
+
+
+def _r2(released: Released, subject: Subject, level: float) -> Estimate:
+    """1 - t, t = a S_e/(b S_w - shift): a row adds a e^2 - t b w to the difference whose size is tested."""
+    (N, v_N), moment = released.number, released.moment
+    a = subject.error_bound**2
+    b = (subject.target_bound * (1.0 + abs(released.centre))) ** 2
+    v_e, v_w = released.variance["squares"], released.variance["spread"]
+    # The centre is a noisy mean: the spread about it is larger than about the mean by N d^2 on average.
+    off = released.variance["total"] + released.centre**2 * v_N
+    shift = subject.target_bound**2 * off / max(N, 1.0)
+    Q_ee, Q_ww = max(moment("squares_squares", 1.0), 0.0), max(moment("spread_squares", 1.0), 0.0)
+    Q_ew = moment("cross", -1.0)
+    variance = (
+        a * a * (Q_ee + v_e + v_N / 4.0),
+        -2.0 * a * b * (Q_ew + v_N / 4.0),
+        b * b * (Q_ww + v_w + v_N / 4.0),
+    )
+    rest = b * moment("spread") - shift
+    t = ratio(a * moment("squares"), rest, variance, 0.0, math.inf, 1.0, level)
+    return Estimate(1.0 - t.value, 1.0 - t.high, 1.0 - t.low, level)
