@@ -22,7 +22,7 @@ from dpsparse.accounting import (
 )
 from dpsparse.accounting.dominance import is_dominated
 from dpsparse.domain import Domain
-from dpsparse.exceptions import CalibrationError, DomainError, InternalError
+from dpsparse.exceptions import CalibrationError, DomainError, InternalError, SchemaError
 from dpsparse.ledger.filter import Terms
 from dpsparse.mechanisms import Picks
 from dpsparse.mechanisms.top_k import MOST_CANDIDATES, top_k
@@ -31,6 +31,7 @@ from dpsparse.random import make_generator
 from dpsparse.rows import Query, Rows, kernels
 from dpsparse.rows.loss_kernels import SOFTMAX
 from dpsparse.rows.short import count
+from dpsparse.rows.tasks import guarded
 from dpsparse.sensitivity import Sensitivity, count_below
 
 
@@ -187,3 +188,20 @@ def test_an_account_of_terms_that_are_no_numbers_has_no_budget(wrong):
 def test_very_large_epsilons_are_priced_without_overflow(event, large):
     """Warnings are errors here."""
     assert conversion.delta(event, large) == 0.0
+
+
+def raise_in_place_of(kind, text):
+    try:
+        raise ValueError("918273645")
+    except ValueError:
+        raise kind(text) from None
+
+
+def test_behind_what_leaves_a_worker_stands_no_other_error():
+    """Engines send the errors that another one replaced along with it; they quote a cell, or the size of a part."""
+    with pytest.raises(MemoryError) as caught:
+        guarded(1, raise_in_place_of, MemoryError, "918273645")
+    assert caught.value.args == ()
+    assert caught.value.__context__ is caught.value.__cause__ is None
+    assert guarded(1, raise_in_place_of, SchemaError, "No cell.").text == "No cell."
+    assert "918273645" not in guarded(1, raise_in_place_of, KeyError, "918273645").text

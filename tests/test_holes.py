@@ -169,11 +169,21 @@ TESTS_OF = {
     },
     "promises of files": {
         "models/test_forged_models.py": "test_a_forged_promise_is_refused",
+        "models/test_models.py": "test_what_could_not_be_read_again_is_not_saved",
         "evaluation/test_evaluate.py": "test_a_report_may_not_promise_more_than_its_metrics_cost "
-        "test_a_report_is_read_only_with_the_noise_of_its_guarantee",
+        "test_a_report_is_read_only_with_the_noise_of_its_guarantee "
+        "test_a_report_may_leave_out_nothing_that_its_guarantee_rests_on",
     },
     "a refusal that depends on the size of a table": {
         "test_fail_safe.py": "test_whether_rows_fit_in_memory_decides_no_refusal",
+    },
+    "errors behind an error": {
+        "test_fail_safe.py": "test_behind_what_leaves_a_worker_stands_no_other_error",
+        "rows/test_dask.py": "test_behind_a_refusal_stands_no_error_of_a_worker",
+        "evaluation/test_evaluate.py": "test_a_model_that_fails_leaves_no_cell_behind_the_refusal",
+    },
+    "parts of a result that a comparison skipped": {
+        "audit/test_audit_estimators.py": "test_replay_compares_what_any_object_holds_and_its_attributes",
     },
     "cells that NumPy changes": {
         "test_domain.py": "test_names_that_differ_in_a_last_nul_are_two_persons",

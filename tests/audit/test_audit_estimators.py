@@ -1,5 +1,7 @@
 """Every estimator, every way through its code, both adjacencies: replay finds nothing."""
 
+import copy
+
 import numpy as np
 import pytest
 
@@ -210,3 +212,57 @@ def test_replay_compares_everything_that_a_fit_leaves():
     assert list(differences(left, left, "model")) == []
     assert list(differences(left, right, "model")) == ["model.a[1].b"]
     assert list(differences(1, 1.0, "n")) == ["n"]
+
+
+def test_replay_compares_what_any_object_holds_and_its_attributes():
+    """A number may hide in an attribute beside items, in a key, under a mask, or in the arguments of an error."""
+
+    def made(kind, content, **attributes):
+        value = kind(content)
+        vars(value).update(attributes)
+        return value
+
+    for base, content in (
+        (dict, {"a": 1}),
+        (list, [1]),
+        (tuple, (1,)),
+        (set, [1]),
+        (float, 0.5),
+        (str, "a"),
+    ):
+        kind = type("Holder", (base,), {})
+        one, same = made(kind, content, n_=1), made(kind, content, n_=1)
+        assert list(differences(one, same, "x")) == []
+        assert list(differences(one, made(kind, content, n_=2), "x")) == ["x.n_"]
+        assert list(differences(one, made(kind, content, n_=1, m_=2), "x")) == ["x"]
+        more = {"a": 2} if base is dict else [2] if base is set else 2 * content
+        assert list(differences(one, made(kind, more, n_=1), "x"))
+    array = np.ma.array([1.0, 2.0], mask=[False, True])
+    assert list(differences(array, array.copy(), "x")) == []
+    assert list(differences(array, np.ma.array([1.0, 2.0], mask=[True, True]), "x"))
+    assert list(differences(array, np.ma.array([1.0, 3.0], mask=[False, True]), "x"))
+    for a, b in (
+        ({1: 0}, {1.0: 0}),
+        ({0.0}, {-0.0}),
+        ([np.array([[1, None]], object)], [np.array([[1], [None]], object)]),
+        (ValueError(1), ValueError(2)),
+        (np.array(1, object), np.array(2, object)),
+        (Named("a", 1), Named("a", 2)),
+    ):
+        assert list(differences(a, a, "x")) == list(differences(a, copy.deepcopy(a), "x")) == []
+        assert list(differences(a, b, "x"))
+
+
+class Named:
+    """Called like a function, and with a number of its own."""
+
+    def __init__(self, name, n):
+        self.name, self.n_ = name, n
+
+    def __call__(self):
+        return self.name
+
+    def __eq__(self, other):
+        return self.name == other.name
+
+    __hash__ = None

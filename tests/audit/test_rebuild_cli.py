@@ -15,14 +15,11 @@ from dpsparse.cli import main
 
 LEDGER = "budget create ledger.db --epsilon 100 --delta 1e-5"
 HEAD = re.compile(rb'"head": "[0-9a-f]{64}"')  # of a ledger's chain, which dates its entries
-CANDIDATES = '[grid]\n"n_nonzero" = [1, 3]\n'
-PREPARED = '[grid]\n"n_nonzero" = [1, 3]\n"threshold" = [0.0, 0.1]\n'
-# name -> public facts, roles of columns, candidates, commands
+# name -> public facts, roles of columns, commands
 CHAINS = {
     "check with a look": (
         BINARY,
         ROLES,
-        "",
         [
             "check rows.csv --target y --classes 0,1 --prepare private --look 0.5 --n-samples 100",
             "check rows.csv --target y --classes 0,1 --numbers age --hash region --drop born,income,note --look 0.5",
@@ -31,7 +28,6 @@ CHAINS = {
     "fit, evaluate, report": (
         BINARY,
         None,
-        "",
         [
             "fit rows.csv -o m.json --target y --classes 0,1 --epsilon 3",
             "evaluate m.json rows.csv --target y --epsilon 2 -o e.json",
@@ -42,7 +38,6 @@ CHAINS = {
     "fit numbers": (
         NUMBER,
         None,
-        "",
         [
             "fit rows.csv -o m.json --target y --target-range=-3..3 --feature-bound 1 --method lasso --param n_iter=4",
             "evaluate m.json rows.csv --target y --epsilon 2",
@@ -51,7 +46,6 @@ CHAINS = {
     "prepare": (
         TRIPLE,
         ROLES,
-        "",
         [
             "fit rows.csv -o m.json --target y --classes a,b,c --epsilon 20 --prepare private --n-samples 4000",
             "evaluate m.json rows.csv --target y --epsilon 2",
@@ -60,7 +54,6 @@ CHAINS = {
     "persons": (
         BINARY,
         ROLES,
-        "",
         [
             "fit rows.csv -o m.json --target y --classes 0,1 --person id --epsilon 20 --prepare declared "
             "--bounds age=0..100 --categories region=north,south --words note --drop born,income",
@@ -69,16 +62,16 @@ CHAINS = {
     "tune": (
         BINARY,
         None,
-        CANDIDATES,
-        ["tune rows.csv -o m.json --candidates c.toml --target y --classes 0,1 --epsilon 3"],
+        [
+            "tune rows.csv -o m.json --candidates n_nonzero=[1,3] --target y --classes 0,1 --epsilon 3"
+        ],
     ),
     "tune a prepared table": (
         BINARY,
         ROLES,
-        PREPARED,
         [
-            "tune rows.csv -o m.json --candidates c.toml --target y --classes 0,1 --epsilon 20 "
-            "--prepare private --method gradient --n-samples 4000"
+            "tune rows.csv -o m.json --candidates n_nonzero=[1,3] --candidates threshold=[0.0,0.1] --target y "
+            "--classes 0,1 --epsilon 20 --prepare private --method gradient --n-samples 4000"
         ],
     ),
 }
@@ -103,7 +96,7 @@ def write(folder, columns, y, groups):
     ],
 )
 def test_commands_are_rebuilt(name, tmp_path, monkeypatch):
-    facts, roles, candidates, commands = CHAINS[name]
+    facts, roles, commands = CHAINS[name]
     folders, unit = count(), "person" if name == "persons" else "row"
 
     def action(X, y, groups=None):
@@ -111,7 +104,6 @@ def test_commands_are_rebuilt(name, tmp_path, monkeypatch):
         folder.mkdir()
         columns = X if isinstance(X, dict) else {f"x{j}": X[:, j] for j in range(X.shape[1])}
         write(folder, columns, y, groups)
-        (folder / "c.toml").write_text(candidates)
         monkeypatch.chdir(folder)
         codes = []
         for command in (f"{LEDGER} --unit {'row' if groups is None else 'person'}", *commands):

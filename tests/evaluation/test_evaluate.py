@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from sklearn import metrics as sk
+from sklearn.base import clone
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LinearRegression, LogisticRegression, RidgeClassifier
 from sklearn.model_selection import cross_val_score
@@ -365,6 +366,31 @@ def test_a_report_may_not_promise_more_than_its_metrics_cost(adjacency, fact):
     else:
         forged = {"n_units": 3, "table": "the raw table", "source": "none", "unit": "nobody"}
         guarantee[fact] = forged[fact]
+    with pytest.raises(ParameterError, match="contradicts itself"):
+        Report.from_dict(record)
+
+
+@pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
+def test_a_report_may_leave_out_nothing_that_its_guarantee_rests_on(adjacency):
+    private = DPGradientClassifier(Domain(row_norm=9.0, classes=[0, 1])).fit(X, Y)
+    reports = [
+        dp_evaluate(MODEL, X, Y, epsilon=1.0, adjacency=adjacency),
+        dp_evaluate(private, X, Y, epsilon=1.0, adjacency=adjacency),
+        dp_evaluate(clone(private).set_params(epsilon=math.inf).fit(X, Y), X, Y, epsilon=1.0),
+    ]
+    public = [any("the model is public" in a for a in r.privacy_.assumptions) for r in reports]
+    assert public == [True, False, True]
+    for report in reports:
+        record = json.loads(json.dumps(report.to_dict()))
+        for left_out in record["guarantee"]["assumptions"]:
+            forged = copy.deepcopy(record)
+            forged["guarantee"]["assumptions"].remove(left_out)
+            with pytest.raises(ParameterError, match="contradicts itself"):
+                Report.from_dict(forged)
+    # A model of others is neither private nor known to score every row by itself.
+    record = json.loads(json.dumps(reports[0].to_dict()))
+    record["subject"].update(own=True, private=True)
+    record["guarantee"]["assumptions"] = reports[1].to_dict()["guarantee"]["assumptions"]
     with pytest.raises(ParameterError, match="contradicts itself"):
         Report.from_dict(record)
 

@@ -1,6 +1,7 @@
 """Model files: bit-exact round trips, clear refusals, plain scikit-learn models."""
 
 import ast
+import copy
 import errno
 import inspect
 import json
@@ -17,7 +18,16 @@ from hypothesis import strategies as st
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 
-from dpsparse import Domain, DPGradientClassifier, Ledger, preprocessing, published
+from dpsparse import (
+    Domain,
+    DPGradientClassifier,
+    DPPipeline,
+    DPSearchCV,
+    DPStandardizer,
+    Ledger,
+    preprocessing,
+    published,
+)
 from dpsparse import methods as estimators
 from dpsparse.exceptions import ModelFileError
 from dpsparse.models import files as models
@@ -145,6 +155,40 @@ def test_an_existing_file_is_kept(tmp_path):
 def test_only_fitted_models_are_saved(tmp_path):
     with pytest.raises(NotFittedError):
         save(DPGradientClassifier(Domain()), tmp_path / "m.json")
+
+
+def test_what_could_not_be_read_again_is_not_saved(tmp_path):
+    raw = X.toarray()
+    pipe = DPPipeline(
+        [
+            ("scale", DPStandardizer()),
+            ("model", DPGradientClassifier(Domain(classes=[0, 1]), n_iter=3)),
+        ],
+        epsilon=500.0,
+    )
+    pipe.fit(raw, BINARY)
+    search = DPSearchCV(
+        DPGradientClassifier(Domain(row_norm=1.0, classes=[0, 1])), {"n_iter": [1, 2]}
+    )
+    search.fit(X, BINARY)
+    changed = copy.copy(MODELS["binary"]).set_params(epsilon=2.0)
+    rounded = copy.copy(MODELS["binary"])
+    rounded.coef_ = rounded.coef_.astype(np.float32)
+    for wrong, remedy in (
+        (pipe.model_, "save the pipeline"),
+        (search, "best_estimator_"),
+        (changed, "Fit it anew"),
+        (rounded, "Fit it anew"),
+        (pipe.steps_[0][1], "Only fitted estimators"),
+        (LogisticRegression().fit(raw, BINARY), "Only fitted estimators"),
+        (None, "Only fitted estimators"),
+    ):
+        with pytest.raises(ModelFileError, match=remedy):
+            save(wrong, tmp_path / "m.json")
+    assert list(tmp_path.iterdir()) == []
+    for right in (pipe, search.best_estimator_):
+        path = save(right, tmp_path / f"{type(right).__name__}.json")
+        assert np.array_equal(load(path).predict(raw), right.predict(raw))
 
 
 @pytest.fixture(scope="module")

@@ -299,6 +299,16 @@ def test_nothing_is_spent_before_every_part_was_validated(client, tmp_path):
     assert "918273645" not in logs  # a task that raises would have its arguments logged
 
 
+def test_behind_a_refusal_stands_no_error_of_a_worker(client):
+    """What reads a source is not ours, and its complaint quotes a cell."""
+    X, y = table("2", "narrow")
+    xs, ys = cut(X, y, 2)
+    broken = dask.delayed(float)("918273645 kg")
+    with pytest.raises(ClusterError, match="ValueError") as caught:
+        model("2").fit(Rows.from_dask([xs[0], broken], ys))
+    assert caught.value.__context__ is caught.value.__cause__ is None
+
+
 def test_a_source_that_reloads_differently_is_refused(mortal, tmp_path):
     X, y = table("2", "narrow")
     path = tmp_path / "half.npy"

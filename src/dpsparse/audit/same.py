@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import partial
+from types import BuiltinFunctionType, FunctionType, MethodType
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+
+_CODE = (type, FunctionType, BuiltinFunctionType, MethodType, partial)
+_PLAIN: tuple[Any, ...] = (bool, int, float, complex, str, bytes)
 
 
 def differences(a: Any, b: Any, name: str) -> Iterator[str]:
@@ -17,36 +22,41 @@ def differences(a: Any, b: Any, name: str) -> Iterator[str]:
         yield name
         return
     parts, others = _parts_of(a), _parts_of(b)
-    if parts is None or others is None:
+    if not parts and not others:
         if not _equal(a, b):
             yield name
-    elif list(parts) != list(others):
+    elif [label for label, _ in parts] != [label for label, _ in others]:
         yield name
     else:
-        in_a_row = isinstance(a, (list, tuple, np.ndarray))
-        for key in parts:
-            part = f"{name}[{key}]" if in_a_row else f"{name}.{key}"
-            yield from differences(parts[key], others[key], part)
+        for (label, part), (_, other) in zip(parts, others, strict=True):
+            yield from differences(part, other, f"{name}{label}")
 
 
-def _parts_of(value: Any) -> Mapping[Any, Any] | None:
-    """What an object is made of, by name or place; None of one that is compared as a whole."""
+def _parts_of(value: Any) -> list[tuple[str, Any]]:
+    """What an object is made of, by name or place: what it holds, and its attributes, which any subclass may have
+    beside that. Nothing of one that is compared as a whole."""
+    if isinstance(value, _CODE):
+        return []
+    own = [(f".{name}", part) for name, part in getattr(value, "__dict__", {}).items()]
     if isinstance(value, Mapping):
-        return value
-    if isinstance(value, (list, tuple)) or (
-        isinstance(value, np.ndarray) and value.dtype == object
-    ):
-        return dict(enumerate(value))
+        keys = [("{}", list(value))]  # 1, 1.0 and True are one key, and not one value
+        return [*keys, *((f".{key}", part) for key, part in value.items()), *own]
+    if isinstance(value, (list, tuple)):
+        return [*((f"[{i}]", part) for i, part in enumerate(value)), *own]
+    if isinstance(value, np.ndarray) and value.dtype == object:
+        return [("[]", value.shape), ("", value.ravel().tolist()), *own]
+    if isinstance(value, (set, frozenset)):
+        return [("{}", sorted(map(repr, value))), *own]
     if sp.issparse(value):
-        matrix: Any = value
-        return dict(vars(matrix.tocoo()))
-    if (
-        isinstance(value, (np.ndarray, np.generic))
-        or callable(value)
-        or not hasattr(value, "__dict__")
-    ):
-        return None
-    return dict(vars(value))
+        plain: Any = value
+        return [(f".{name}", part) for name, part in vars(plain.tocoo()).items()]
+    if isinstance(value, BaseException):
+        return [("[]", value.args), *own]
+    if own:
+        own += [("", kind(value)) for kind in _PLAIN if isinstance(value, kind)][:1]
+        if isinstance(value, np.ndarray):
+            own.append(("", value.view(np.ndarray)))
+    return own
 
 
 def _equal(a: Any, b: Any) -> bool:

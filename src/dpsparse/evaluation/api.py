@@ -18,7 +18,6 @@ from dpsparse.evaluation.plan import make_plan
 from dpsparse.evaluation.released import release_labels, release_numbers
 from dpsparse.evaluation.report import Report
 from dpsparse.evaluation.scores import (
-    assumptions,
     describe_model,
     name_of,
     prepared,
@@ -127,7 +126,6 @@ def dp_evaluate(
         delta=delta,
         adjacency=adjacency,
         unit=ROW if groups is None else PERSON,
-        assumptions=assumptions(model),
     )
     if seeded:
         plan = plan.seeded()

@@ -51,6 +51,8 @@ class Subject:
     target_middle: float = 0.0  # of a declared range, from which its targets are taken
     positive: str = ""  # of two classes the one that precision, recall and F1 are about
     weighted: bool = False  # rows have weights, and their sum is not public
+    own: bool = False  # a linear model of this library, which scores every row by itself
+    private: bool = False  # its own guarantee is proven
 
     @property
     def metrics(self) -> tuple[str, ...]:
@@ -117,7 +119,6 @@ def make_plan(
     delta: float,
     adjacency: str,
     unit: str = ROW,
-    assumptions: tuple[str, ...] = (),
 ) -> Plan:
     """The price of an evaluation, from public facts only."""
     sizes = {
@@ -129,9 +130,6 @@ def make_plan(
     budget = Budget(epsilon, delta)
     for name, share in shares(subject, metrics, adjacency).items():
         budget.gaussian(name, share, sizes.get(name, 1), _NOTES[name])
-    if adjacency == "replace-one":
-        of = "persons" if unit == PERSON else "rows"
-        assumptions = (*assumptions, f"the number of {of} is public (replace-one)")
     return Plan(
         method="dp_evaluate",
         phases=budget.phases(),
@@ -141,9 +139,24 @@ def make_plan(
         unit=unit,
         table=EVALUATED,
         source="docs/proofs/evaluation.md",
-        assumptions=assumptions,
+        assumptions=_assumptions(subject, adjacency, unit),
         parameters={"metrics": ", ".join(metrics), "mu": budget.mu},
     )
+
+
+def _assumptions(subject: Subject, adjacency: str, unit: str) -> tuple[str, ...]:
+    """What a guarantee rests on. Our linear models are evaluated row by row here; of others this is assumed."""
+    facts = ["tables have at least one row"]
+    if not subject.private:
+        facts.append("the model is public: it was not fitted on these rows without privacy")
+    if not subject.own:
+        facts.append(
+            "the model scores every row by itself: the score of a row does not depend on other rows"
+        )
+    if adjacency == "replace-one":
+        of = "persons" if unit == PERSON else "rows"
+        facts.append(f"the number of {of} is public (replace-one)")
+    return tuple(facts)
 
 
 def noise_variance(name: str, plan: Plan) -> float:

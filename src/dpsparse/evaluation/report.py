@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from dpsparse import methods
 from dpsparse.accounting.guarantee import PERSON, PROMISED, ROW, Guarantee, Phase, Plan
 from dpsparse.evaluation.intervals import Estimate
 from dpsparse.evaluation.metrics import Curve, Table, Threshold, measure
@@ -133,10 +134,13 @@ class Report:
             raise ParameterError("This is not a report of dp_evaluate: its format is unknown.")
         released, subject = record["released"], Subject(**record["subject"])
         plan = _plan(Guarantee.from_dict(record["guarantee"]))
-        if plan.proven and not plan.promises_as(_priced_again(plan, subject, record["metrics"])):
+        known = not subject.private or (subject.own and record["model"] in methods.__all__)
+        if plan.proven and not (
+            known and plan.promises_as(_priced_again(plan, subject, record["metrics"]))
+        ):
             raise ParameterError(
-                "This report contradicts itself: its guarantee does not follow from its metrics. It was edited; do not "
-                "trust it."
+                "This report contradicts itself: its guarantee does not follow from its model and metrics. It was "
+                "edited; do not trust it."
             )
         for name in released["numbers"]:
             told, paid = released["noise_variance"][name], noise_variance(name, plan)
@@ -185,8 +189,7 @@ def _plan(g: Guarantee) -> Plan:
 
 
 def _priced_again(plan: Plan, subject: Subject, metrics: Any) -> Plan:
-    """What these metrics cost under the terms of a plan; what the model was assumed to be only its evaluation knew."""
-    known = len(plan.assumptions) - (plan.adjacency == "replace-one")
+    """What these metrics of this model cost under the terms of a plan, and on what that rests."""
     return make_plan(
         subject,
         subject.check(metrics),
@@ -194,5 +197,4 @@ def _priced_again(plan: Plan, subject: Subject, metrics: Any) -> Plan:
         delta=plan.delta,
         adjacency=plan.adjacency,
         unit=PERSON if plan.unit == PERSON else ROW,
-        assumptions=plan.assumptions[: max(known, 0)],
     )

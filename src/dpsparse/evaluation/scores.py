@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
+from dpsparse import methods
 from dpsparse._cells import column_cells, label_codes, read_numbers
 from dpsparse._checks import refuse_large_labels, without_leaking_errors
 from dpsparse.domain import Domain
@@ -33,6 +35,13 @@ def describe_model(
     model: Any, target_bound: float | None = None, error_bound: float | None = None
 ) -> Subject:
     """Public facts about a fitted model."""
+    subject = _described(model, target_bound, error_bound)
+    own = isinstance(model, BaseDPLinearModel)
+    proven = own and getattr(getattr(model, "privacy_", None), "proven", False)
+    return replace(subject, own=own, private=proven and type(model).__name__ in methods.__all__)
+
+
+def _described(model: Any, target_bound: float | None, error_bound: float | None) -> Subject:
     if not hasattr(model, "predict"):
         raise ParameterError(
             "model must be a fitted classifier or regressor with a method predict."
@@ -81,20 +90,6 @@ def name_of(model: Any) -> str:
     """What is evaluated; of a pipeline its last step."""
     steps = getattr(model, "steps", None)
     return type(steps[-1][1] if steps else model).__name__
-
-
-def assumptions(model: Any) -> tuple[str, ...]:
-    """What a guarantee rests on. Our linear models are evaluated row by row here; of others this is assumed."""
-    own = isinstance(model, BaseDPLinearModel)
-    private = own and getattr(getattr(model, "privacy_", None), "proven", False)
-    facts = ["tables have at least one row"]
-    if not private:
-        facts.append("the model is public: it was not fitted on these rows without privacy")
-    if not own:
-        facts.append(
-            "the model scores every row by itself: the score of a row does not depend on other rows"
-        )
-    return tuple(facts)
 
 
 def score_rows(

@@ -25,6 +25,7 @@ from dpsparse._checks import without_leaking_errors
 from dpsparse._files import write_whole
 from dpsparse._json import canonical, parsed, readable
 from dpsparse.accounting import Guarantee
+from dpsparse.accounting.guarantee import PREPARED
 from dpsparse.exceptions import DPSparseError, ModelFileError
 from dpsparse.methods.base import BaseDPLinearModel
 from dpsparse.models.claims import check_claims, check_fitted, check_prices
@@ -76,8 +77,18 @@ def save(
 
 
 def dumps(model: Model, *, feature_names: Any = None) -> str:
-    """The text of the model file; `load` reads it from a file."""
+    """The text of the model file; `load` reads it from a file. What `load` would refuse is refused here."""
+    if hasattr(model, "best_estimator_"):
+        raise ModelFileError("A search is not saved; save its best_estimator_, which paid for it.")
+    if not isinstance(model, (BaseDPLinearModel, DPPipeline)):
+        raise ModelFileError(
+            f"Only fitted estimators of dpsparse and a DPPipeline are saved, not {type(model).__name__}."
+        )
     check_is_fitted(model)
+    if model.plan_.table == PREPARED:
+        raise ModelFileError(
+            "This model is the last step of a DPPipeline and knows prepared rows alone; save the pipeline."
+        )
     inner: Any = getattr(model, "model_", model)
     record = encoded(model)
     attributes = record["attributes"].get("model_", record)["attributes"]
@@ -91,7 +102,19 @@ def dumps(model: Model, *, feature_names: Any = None) -> str:
         "guarantee": model.privacy_.to_dict(),
         "model": record,
     }
-    return readable({**header, "checksum": _checksum(header)})
+    text = readable({**header, "checksum": _checksum(header)})
+    odd = ModelFileError(
+        "This model could not be read again: its parameters or attributes are not those of its fit. Fit it anew."
+    )
+    without_leaking_errors(lambda: odd, _read_again, text, odd)
+    return text
+
+
+def _read_again(text: str, odd: ModelFileError) -> None:
+    try:
+        _rebuild("the model", _read("the model", text.encode()))
+    except DPSparseError:  # whose text speaks of a file
+        raise odd from None
 
 
 def load(path: str | os.PathLike[str]) -> Model:
@@ -125,7 +148,7 @@ def load(path: str | os.PathLike[str]) -> Model:
 
     def read() -> Model:
         try:
-            return _rebuild(path.name, _read(path))
+            return _rebuild(path.name, _read(path.name, path.read_bytes()))
         except Damaged:
             raise damaged from None
         except ModelFileError:
@@ -156,16 +179,16 @@ def _names(model: BaseDPLinearModel, feature_names: Any) -> tuple[str, ...] | No
     return tuple(str(name) for name in names)
 
 
-def _read(path: Path) -> dict[str, Any]:
-    header = parsed(path.read_bytes())
+def _read(file: str, content: bytes) -> dict[str, Any]:
+    header = parsed(content)
     if not isinstance(header, dict) or header.get("format") != FORMAT:
-        raise ModelFileError(f"{path.name} is not a dpsparse model.")
+        raise ModelFileError(f"{file} is not a dpsparse model.")
     schema = header.get("schema")
     if type(schema) is not int or schema != SCHEMA:
         found = f"schema {schema}" if type(schema) is int else "an unknown schema"
-        raise ModelFileError(f"{path.name} has {found}; this version reads schema {SCHEMA}.")
+        raise ModelFileError(f"{file} has {found}; this version reads schema {SCHEMA}.")
     if header.pop("checksum", None) != _checksum(header):
-        raise ModelFileError(f"{path.name} is damaged or was edited: its checksum is wrong.")
+        raise ModelFileError(f"{file} is damaged or was edited: its checksum is wrong.")
     return header
 
 

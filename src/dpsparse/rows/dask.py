@@ -174,15 +174,16 @@ class _Settings:
         try:
             return self.client.sync(asked, callback_timeout=self.step_timeout)
         except _LOST:
-            raise ClusterError(
+            failure = (
                 f"The workers gave no answer within {self.step_timeout:g} s; start workers, or allow more "
                 "with Rows.from_dask(..., step_timeout=...)."
-            ) from None
+            )
         except Exception as error:  # a worker that died again and again, or one without dpsparse
-            raise ClusterError(
+            failure = (
                 f"A task failed on the workers ({type(error).__name__}); see whether they have memory enough and the "
                 "same version of dpsparse."
-            ) from None
+            )
+        raise ClusterError(failure)  # outside the handlers: what a worker sent may quote a cell
 
     def by_worker(self, futures: Sequence[Any]) -> list[list[int]]:
         """The places of what every worker has, where it is made already."""

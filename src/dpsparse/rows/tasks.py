@@ -46,10 +46,11 @@ def guarded(n_cores: int, task: Callable[..., Any], *arguments: Any) -> Any:
         return task(*arguments)
     except DPSparseError as error:
         return Refusal(type(error), str(error))
-    except MemoryError:
-        raise MemoryError from None  # its text would tell the shape of a part
+    except MemoryError:  # its text would tell the shape of a part
+        pass
     except Exception as error:
         return Refusal(ClusterError, f"A task failed on a worker ({type(error).__name__}).")
+    raise MemoryError  # outside the handler, or the one with the text would travel behind it
 
 
 def accepted(results: Iterable[Any]) -> list[Any]:
