@@ -87,7 +87,7 @@ raw = DPPipeline(
         ("model", DPGradientClassifier(Domain(classes=["alive", "dead"]))),
     ]
 )
-search = DPSearchCV(raw, {"model__n_nonzero": [5, 10, 20, None]}, epsilon=1.0, ledger=ledger)
+search = DPSearchCV(raw, {"n_nonzero": [5, 10, 20, None]}, epsilon=1.0, ledger=ledger)
 search.fit(train, train["dead"])
 print(search.best_params_, search.privacy_.headline)
 

@@ -189,8 +189,8 @@ def search_runs():
         return partial(fit, DPSearchCV(pipe, candidates, epsilon=20.0))
 
     for name, candidates in {
-        "free": {"model__n_nonzero": [1, 3]},
-        "paid": [{}, {"model__n_iter": 3}],
+        "free": {"n_nonzero": [1, 3]},
+        "paid": [{}, {"n_iter": 3}],
     }.items():
         make = partial(behind, candidates)
         yield from of_both(f"search {name} of a pipeline", make, ROLES, BINARY, (OTHER,))

@@ -43,7 +43,7 @@ WORKFLOWS = {
     "pipeline": "[columns]\nage = [0, 120]\nregion = 'category'\nnote = 'words'",
     "search": "[search]\ncandidates = {n_nonzero = [1, 2]}",
     "search over a pipeline": "[columns]\nage = 'number'\nregion = ['a', 'b']\n"
-    "[search]\ncandidates = {model__n_nonzero = [1, 2]}",
+    "[search]\ncandidates = {n_nonzero = [1, 2]}",
     "evaluation": "[evaluate]\nepsilon = 1.0\nmetrics = ['accuracy', 'auc']",
     "inference": "[infer]\nsupport = [0, 2]",
     "look": "[columns]\nage = 'auto'\nregion = 'auto'\n[look]\nepsilon = 0.5",

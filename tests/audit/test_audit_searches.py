@@ -108,14 +108,7 @@ def over_a_pipeline(kind, adjacency, unit, **more):
     model = DPGradientClassifier(Domain(**BINARY, unit=unit), n_iter=2)
     table = DPTablePreparer({"income": (0.0, 100.0), "code": "hash"}, rest="auto")
     pipe = DPPipeline([("table", table), ("model", model)], adjacency=adjacency)
-    points = CANDIDATES[kind]
-    grid = isinstance(points, dict)
-    points = [_outward(p) for p in ([points] if grid else points)]
-    return DPSearchCV(pipe, points[0] if grid else points, epsilon=8.0, **more)
-
-
-def _outward(point):
-    return {n if n == "threshold" else f"model__{n}": value for n, value in point.items()}
+    return DPSearchCV(pipe, CANDIDATES[kind], epsilon=8.0, **more)
 
 
 @pytest.mark.heavy

@@ -164,7 +164,7 @@ def test_headlines_say_which_table_they_are_about():
     pipe = DPPipeline([("scale", DPStandardizer()), ("model", model())], epsilon=40.0).fit(X, Y)
     assert "of the raw table" in pipe.privacy_.headline
     assert "of the prepared table" in pipe.model_.privacy_.headline
-    search = DPSearchCV(pipe, {"model__n_nonzero": [1, 2]})
+    search = DPSearchCV(pipe, {"n_nonzero": [1, 2]})
     assert "of the raw table" in search.plan(4).guarantee.headline
     alone = DPSearchCV(model(), {"n_nonzero": [1, 2]})
     assert "of the table given to fit" in alone.plan(4).guarantee.headline

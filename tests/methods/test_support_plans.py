@@ -311,12 +311,12 @@ def test_pipelines_and_searches_refuse_them_too(prepared, search, monkeypatch):
     """Both carry out fits of their own, and forgot to ask."""
     monkeypatch.setattr("dpsparse.methods.support_first.estimator.LARGEST_TABLE", 50)
     many = replace(CLASSES, n_samples=10**4)  # declared, so that scales are worth their price
-    model, name = DPADMMClassifier(many), "ridge"
+    model = DPADMMClassifier(many)
     if prepared:
         steps = [("scale", DPStandardizer()), ("model", model)]
-        model, name = DPPipeline(steps, epsilon=1.0), "model__ridge"
+        model = DPPipeline(steps, epsilon=1.0)
     if search:
-        model = DPSearchCV(model, {name: [5e3, 1e4]}, epsilon=1.0)
+        model = DPSearchCV(model, {"ridge": [5e3, 1e4]}, epsilon=1.0)
     ledger = Ledger(":memory:", epsilon=3.0, delta=1e-5)
     model.set_params(ledger=ledger)
     X = np.linspace(-1.0, 1.0, 51 * 4).reshape(51, 4)

@@ -38,11 +38,11 @@ REGION = RNG.choice(["north", "south", "west"], N)
 X = {"age": AGE, "income": INCOME, "region": REGION}
 y = np.where((AGE - 50) / 30 + (REGION == "north") + 0.3 * RNG.normal(size=N) > 0, "yes", "no")
 CANDIDATES = {
-    "free": {"model__n_nonzero": [1, 4, None], "threshold": [0.0, 30.0]},
+    "free": {"n_nonzero": [1, 4, None], "threshold": [0.0, 30.0]},
     "paid": [
         {},
-        {"model__class_weight": "balanced"},
-        {"model__class_weight": {"no": 1.0, "yes": 2.0}, "threshold": 0.1},
+        {"class_weight": "balanced"},
+        {"class_weight": {"no": 1.0, "yes": 2.0}, "threshold": 0.1},
     ],
 }
 
@@ -124,7 +124,7 @@ def test_the_whole_corridor(tmp_path, kind):
     assert set(found.best_params_) <= {name for p in _points(CANDIDATES[kind]) for name in p}
     if kind == "free":
         assert found.best_params_["threshold"] == 0.0  # the other one loses half of the rows
-        assert best.steps[-1][1].n_nonzero == found.best_params_["model__n_nonzero"]
+        assert best.steps[-1][1].n_nonzero == found.best_params_["n_nonzero"]
     again = dpsparse.load(dpsparse.save(best, tmp_path / "model.json"))
     assert np.array_equal(again.predict(X), found.predict(X))
     assert again.privacy_ == found.privacy_
@@ -142,12 +142,12 @@ def test_refused_before_anything_is_charged(tmp_path):
         search("free", ledger=ledger).fit(X, y)
     for wrong in (
         {"candidates": {"table__rest": ["auto", "drop"]}},
-        {"candidates": {"n_nonzero": [1, 2]}},
-        {"candidates": {"model__nonsense": [1]}},
-        {"candidates": {"model__epsilon": [1.0]}},
+        {"candidates": {"model__n_nonzero": [1, 2]}},
+        {"candidates": {"nonsense": [1]}},
+        {"candidates": {"epsilon": [1.0]}},
         {"candidates": {"threshold": [math.nan]}},
         {"candidates": {3: [1]}},
-        {"candidates": "model__n_iter"},
+        {"candidates": "n_iter"},
         {"delta": 1e-5},
         {"estimator": pipeline().set_params(ledger=ledger)},
         {"estimator": pipeline(step=DPStandardizer(epsilon=1.0))},
@@ -164,12 +164,9 @@ def test_refused_before_anything_is_charged(tmp_path):
 
 
 def test_a_candidate_that_changes_the_preparation_is_told_why():
-    with pytest.raises(
-        ParameterError, match="would change the preparation, which is released once"
-    ):
-        DPSearchCV(pipeline(), {"table__share": [0.1, 0.2]}).plan(3)
-    with pytest.raises(ParameterError, match="write model__n_iter"):
-        DPSearchCV(pipeline(), {"n_iter": [2, 3]}).plan(3)
+    for name in ("table__share", "model__n_iter"):
+        with pytest.raises(ParameterError, match="varies the model alone: its preparation"):
+            DPSearchCV(pipeline(), {name: [2, 3]}).plan(3)
 
 
 def test_fewer_words_than_planned_are_told_to_the_search():
@@ -187,7 +184,7 @@ def test_fewer_words_than_planned_are_told_to_the_search():
 
 def test_a_method_that_cannot_do_with_fewer_columns_gets_empty_ones():
     pipe = pipeline(model=DPLassoClassifier(Domain(classes=["no", "yes"], n_samples=N), n_iter=20))
-    candidates = [{"model__radius": 2.0}, {"model__radius": 8.0}]
+    candidates = [{"radius": 2.0}, {"radius": 8.0}]
     found = DPSearchCV(pipe, candidates, epsilon=4.0).fit(X, y)
     assert found.score(X, y) > 0.55
     assert found.privacy_.proven
@@ -249,7 +246,7 @@ def test_persons_are_protected_with_all_of_their_rows():
 
 def test_numbers_are_tuned_by_their_distance():
     pipe = pipeline(model=DPGradientRegressor(Domain(target_range=(0, 100), n_samples=N), n_iter=4))
-    found = DPSearchCV(pipe, [{}, {"model__n_iter": 6}], epsilon=4.0).fit(X, AGE)
+    found = DPSearchCV(pipe, [{}, {"n_iter": 6}], epsilon=4.0).fit(X, AGE)
     assert found.score(X, AGE) > 0.3
 
 

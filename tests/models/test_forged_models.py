@@ -52,7 +52,7 @@ def searched_pipeline():
         ("scale", dp.DPStandardizer()),
         ("model", dp.DPGradientClassifier(dp.Domain(classes=[0, 1]))),
     ]
-    grid = {"model__n_nonzero": [1, 2], "threshold": [0.0, 0.1]}
+    grid = {"n_nonzero": [1, 2], "threshold": [0.0, 0.1]}
     return dp.DPSearchCV(dp.DPPipeline(steps), grid, epsilon=8.0).fit(X, LABELS).best_estimator_
 
 

@@ -34,7 +34,6 @@ def tune(data: str, listed: tuple[str, ...], options: opt.Options) -> None:
     """Choose hyper-parameters on DATA privately and train: epsilon is what the whole search spends."""
     from dpsparse.cli.job import describe_job, read_rows
     from dpsparse.model_selection import DPSearchCV
-    from dpsparse.model_selection.candidates import add_step_name
 
     assert options.output is not None
     check_output(options.output, options.overwrite, options.inputs(data))
@@ -45,7 +44,7 @@ def tune(data: str, listed: tuple[str, ...], options: opt.Options) -> None:
     estimator = job.model(seeded=False, paid=False)
     search: Any = DPSearchCV(
         estimator,
-        add_step_name(candidates, "model") if job.prepares else candidates,
+        candidates,
         epsilon=options.epsilon,
         delta=options.delta,
         ledger=job.ledger,
@@ -65,7 +64,7 @@ def tune(data: str, listed: tuple[str, ...], options: opt.Options) -> None:
         search.fit(rows.X, rows.y, groups=rows.persons)
     model = search.best_estimator_
     path, record = keep_model(model, rows, job)
-    chosen = {name.removeprefix("model__"): value for name, value in search.best_params_.items()}
+    chosen = search.best_params_
     record |= {"best_params": chosen}
     words = (
         ", ".join(f"{name}={show_name(value)}" for name, value in chosen.items()) or "the default"

@@ -3,7 +3,9 @@
     n_nonzero    weights to keep, of an estimator that keeps the largest at the very end
     threshold    margin above which the second class is predicted; not a parameter of any estimator
 
-The list is public. A list that was made by looking at the rows is a release that nobody paid for.
+Names are those of the estimator's parameters, also where it is the model of a pipeline: the preparation is released
+once, before the search, so no candidate can change it. The list is public. A list that was made by looking at the rows
+is a release that nobody paid for.
 """
 
 from __future__ import annotations
@@ -22,7 +24,6 @@ from dpsparse.methods.solution import Solution
 from dpsparse.nonzeros import MASS, check_n_nonzero, keep_nonzeros
 
 Candidate = dict[str, Any]
-THRESHOLD = "threshold"
 
 
 def list_candidates(
@@ -34,10 +35,10 @@ def list_candidates(
         raise ParameterError("There are no candidates; a search needs at least one.")
     _check_names({name for point in found for name in point}, estimator)
     for point in found:
-        threshold = point.get(THRESHOLD, 0.0)
+        threshold = point.get("threshold", 0.0)
         if not (is_real(threshold) and math.isfinite(threshold)):
             raise ParameterError(f"threshold must be a finite number, got {safe_repr(threshold)}.")
-        if THRESHOLD in point and n_classes != 2:
+        if "threshold" in point and n_classes != 2:
             raise ParameterError("A threshold is for classifiers of two classes.")
     return found
 
@@ -60,13 +61,16 @@ def _expand(candidates: Any) -> list[Candidate]:
 
 def _check_names(names: set[Any], estimator: BaseDPLinearModel) -> None:
     known = hyper_parameters(type(estimator))
-    for name in names - {THRESHOLD, *known}:
+    for name in names - {"threshold", *known}:
         if name in estimator.get_params(deep=False):
             raise ParameterError(
                 f"{name} belongs to the whole search and cannot differ between candidates."
             )
+        step = isinstance(name, str) and "__" in name
+        alone = "A search varies the model alone: its preparation is released once, before all candidates."
         raise ParameterError(
             f"{type(estimator).__name__} has no parameter {safe_repr(name)} to search; it has: {', '.join(known)}."
+            + f" {alone}" * step
         )
 
 
@@ -94,7 +98,7 @@ def group_by_fit(
 
 def _is_free(name: str, value: Any, estimator: BaseDPLinearModel) -> bool:
     """Methods whose default is to keep all weights cut them at the very end; a count that is released is paid for."""
-    if name == THRESHOLD:
+    if name == "threshold":
         return True
     at_the_end = getattr(type(estimator)(), "n_nonzero", 0) is None
     plain = value is None or value == MASS or isinstance(value, (int, np.integer))
@@ -128,49 +132,11 @@ def apply_free_parameters(
         coef = np.where(keep_nonzeros(size, count) != 0.0, coef, 0.0)
         if noise is not None:
             solution = solution._replace(coef_noise=np.where(coef.any(axis=0), noise, 0.0))
-    if candidate.get(THRESHOLD):
-        intercept = intercept - float(candidate[THRESHOLD])
+    if candidate.get("threshold"):
+        intercept = intercept - float(candidate["threshold"])
     return solution._replace(coef=coef, intercept=intercept)
 
 
 def model_parameters(candidate: Candidate) -> Candidate:
     """The parameters of a candidate that an estimator has."""
-    return {name: value for name, value in candidate.items() if name != THRESHOLD}
-
-
-# ---- candidates of a pipeline: model__n_nonzero instead of n_nonzero -----------------------------------------
-
-
-def strip_step_name(candidates: Any, step: str) -> Any:
-    """Candidates for a pipeline as candidates for its last step."""
-
-    def rename(point: Mapping[Any, Any]) -> dict[Any, Any]:
-        return {_strip(key, step): value for key, value in point.items()}
-
-    if isinstance(candidates, Mapping):
-        return rename(candidates)
-    if isinstance(candidates, Sequence) and not isinstance(candidates, str):
-        return [rename(p) if isinstance(p, Mapping) else p for p in candidates]
-    return candidates
-
-
-def _strip(key: Any, step: str) -> Any:
-    if key == THRESHOLD or not isinstance(key, str):
-        return key
-    before, separator, parameter = key.partition("__")
-    if separator and before == step:
-        return parameter
-    if separator:
-        raise ParameterError(
-            f"{key} would change the preparation, which is released once, before the search: every candidate would "
-            "read another table and have to pay for it. Search over the model "
-            f"({step}__n_nonzero, say), or fit two pipelines and evaluate both, each for its own price."
-        )
-    raise ParameterError(
-        f"{key!r} is no parameter of a pipeline's model; write {step}__{key}, as scikit-learn does."
-    )
-
-
-def add_step_name(point: Mapping[str, Any], step: str) -> dict[str, Any]:
-    """A candidate for the last step as the pipeline calls it."""
-    return {key if key == THRESHOLD else f"{step}__{key}": value for key, value in point.items()}
+    return {name: value for name, value in candidate.items() if name != "threshold"}

@@ -1,11 +1,8 @@
-"""Constants of searches."""
+"""Constants of searches: shares of mu^2, the budget of a whole search. docs/tuning.md has the measurements."""
 
-# Shares of mu^2, the budget of a whole search. docs/tuning.md has the measurements.
+from __future__ import annotations
+
 CHOICE_SHARE = 0.03  # for choosing one candidate
 SEARCH_SHARE = (
-    0.2  # for the fits that are compared, together; none where one fit serves all candidates
+    0.2  # for the fits that are compared, together; one fit for all candidates needs none
 )
-
-SCORE_GRID = (
-    2.0**-12
-)  # unit of scores that are not half a row: of numbers, and of means over a person's rows

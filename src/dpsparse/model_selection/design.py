@@ -35,7 +35,7 @@ from dpsparse.exceptions import ParameterError
 from dpsparse.methods.base import BaseDPLinearModel
 from dpsparse.methods.solution import Settings, Solution
 from dpsparse.model_selection.candidates import Candidate, apply_free_parameters, group_by_fit
-from dpsparse.model_selection.defaults import CHOICE_SHARE, SCORE_GRID, SEARCH_SHARE
+from dpsparse.model_selection.defaults import CHOICE_SHARE, SEARCH_SHARE
 from dpsparse.preprocessing.pipeline import replan_for_width
 from dpsparse.release import Releases
 from dpsparse.rows import Rows
@@ -57,9 +57,9 @@ class Setting:
 
     @property
     def score_unit(self) -> float:
-        """Grid of scores: a row is right or wrong by one half; other scores are rounded to it."""
+        """Grid of scores: a row is right or wrong by one half; those of numbers and of persons are rounded to it."""
         rows = self.estimator._domain.unit == "row"
-        return 0.5 if self.labels is not None and rows else SCORE_GRID
+        return 0.5 if self.labels is not None and rows else 2.0**-12
 
     def plan_fit(self, name: str, candidate: Candidate, epsilon: float) -> Fit:
         """The fit of a setting at a price."""
@@ -215,10 +215,3 @@ def _dominating_gaussian(event: Event) -> RoundedGaussian | None:
     if leaks or math.isinf(mu) or slack > size * 2.0**-100:
         return None
     return RoundedGaussian(1.0 / mu, 1.0, size)
-
-
-def lost_rows(search: Search) -> int:
-    """Right rows by which the choice is at most behind the best candidate, with probability .95."""
-    (phase,) = search.choice.phases
-    assert isinstance(phase.event, Exponential)
-    return math.ceil(math.log(len(search.of_candidate) / 0.05) / phase.event.eta)

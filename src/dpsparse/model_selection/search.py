@@ -28,13 +28,9 @@ from dpsparse.methods.schema import (
     refuse_weights,
 )
 from dpsparse.methods.solution import Solution
-from dpsparse.model_selection.candidates import (
-    add_step_name,
-    list_candidates,
-    model_parameters,
-    strip_step_name,
-)
-from dpsparse.model_selection.design import FIT, Search, Setting, lost_rows, price_search
+from dpsparse.model_selection.candidates import list_candidates, model_parameters
+from dpsparse.model_selection.design import FIT, Search, Setting, price_search
+from dpsparse.preprocessing._step import SOURCE as PREPARATION
 from dpsparse.preprocessing._step import warn_weak
 from dpsparse.preprocessing.pipeline import DPPipeline, RawTable, add_empty_columns
 from dpsparse.private_run import private_run
@@ -47,7 +43,7 @@ if TYPE_CHECKING:
     from dpsparse.ledger.account import Ledger
 
 Body = Callable[[Releases], None]  # what is done with releases that are paid for
-TUNING, PREPARATION = "docs/proofs/tuning.md", "docs/proofs/preparation.md"
+TUNING = "docs/proofs/tuning.md"
 
 
 def _available(name: str) -> Any:
@@ -68,8 +64,8 @@ class DPSearchCV(MetaEstimatorMixin, BaseEstimator):
         prepares once, privately and for the same epsilon, and the search varies its model.
     candidates : mapping of lists or list of mappings
         A grid, or the settings one by one (``{}`` is the estimator as it is). ``threshold`` moves the margin at
-        which the second class is predicted. Parameters of a pipeline's model are ``model__n_nonzero`` and so on. The
-        list is public: do not make it from the rows.
+        which the second class is predicted. Names are those of the model's parameters, in a pipeline too.
+        The list is public: do not make it from the rows.
     epsilon : float, default=1.0
         Privacy loss of the whole search, in natural log odds.
     delta : float, default=1e-6
@@ -142,16 +138,15 @@ class DPSearchCV(MetaEstimatorMixin, BaseEstimator):
 
     def _priced(self, n_features: int, labels: np.ndarray | None) -> Plan[Search]:
         """Its settings are the priced `Search`."""
-        pipeline, candidates = self._pipeline, self.candidates
+        pipeline = self._pipeline
         if pipeline is None:
             model, width, left = self.estimator, n_features, 1.0
             budget = Budget(float(self.epsilon), self.delta)
         else:
-            candidates = strip_step_name(candidates, pipeline.steps[-1][0])
             wants, width, norm = pipeline._planned(n_features)
             model, budget = pipeline._model(1.0, norm), pipeline._budget(wants, float(self.epsilon))
             left = 1.0 - sum(want.share for want in wants)
-        listed = list_candidates(candidates, model, 0 if labels is None else len(labels))
+        listed = list_candidates(self.candidates, model, 0 if labels is None else len(labels))
         setting = Setting(model, listed, self.delta, width, labels)
         search = price_search(setting, budget, left)
         untuned = gaussian_parameter_at(float(self.epsilon), self.delta) * math.sqrt(left)
@@ -181,7 +176,6 @@ class DPSearchCV(MetaEstimatorMixin, BaseEstimator):
                 "n_candidates": len(search.setting.candidates),
                 "n_fits": len(search.fits) + 1,
                 "kept": kept,
-                "rows_lost_at_95": lost_rows(search),
                 "break_even": (
                     "tuning pays only if the best candidate beats the default by more than the default loses "
                     f"with {1.0 / kept:.2f} times the noise"
@@ -288,11 +282,8 @@ class DPSearchCV(MetaEstimatorMixin, BaseEstimator):
         model = self._make_winner(index, solution, search, inner)
         model.n_features_in_, model.feature_names_ = len(names), tuple(names)
         chosen = model_parameters(search.setting.candidates[index])
-        pipeline.set_params(
-            epsilon=self.epsilon,
-            random_state=self.random_state,
-            **add_step_name(chosen, pipeline.steps[-1][0]),
-        )
+        pipeline.set_params(epsilon=self.epsilon, random_state=self.random_state)
+        pipeline.steps[-1][1].set_params(**chosen)
         pipeline._publish(model, plan)
         self.n_features_in_ = pipeline.n_features_in_
         if hasattr(pipeline, "feature_names_in_"):
@@ -320,8 +311,6 @@ class DPSearchCV(MetaEstimatorMixin, BaseEstimator):
 
     def _publish(self, best: Any, index: int, search: Search, plan: Plan) -> None:
         points = [dict(point) for point in search.setting.candidates]
-        if self._pipeline is not None:
-            points = [add_step_name(point, self._pipeline.steps[-1][0]) for point in points]
         best.search_ = {"estimator": clone(self.estimator), "candidates": points}
         self.best_estimator_, self.best_index_ = best, index
         self.best_params_ = points[index]

@@ -89,8 +89,8 @@ class DPStandardizer(_Scaled, PrivateStep):
     ----------
     center_, scale_ : ndarray of shape (n_features_in_,)
         Released median, and half the distance between the 5 % and 95 % quantiles.
-    missing_share_, clipped_share_ : ndarray
-        Released shares of the rows without a number, and of those outside centre +- 3 scale, about.
+    missing_share_ : ndarray
+        Released shares of the rows without a number, about.
     privacy_, plan_
         Only if fitted by itself.
 
@@ -106,7 +106,6 @@ class DPStandardizer(_Scaled, PrivateStep):
 
     scale_: np.ndarray = field(init=False)
     missing_share_: np.ndarray = field(init=False)
-    clipped_share_: np.ndarray = field(init=False)
 
     def _wants(self, n_columns: int) -> list[Want]:
         size = n_columns * (POWER_CELLS + FINE_ROUNDS * (FINE_CELLS + 2))
@@ -160,8 +159,6 @@ def release_scales(
     rows = np.maximum(mass.sum(axis=1) + np.maximum(gaps, 0.0), 1.0)
     nothing = mass.sum(axis=1) == 0.0  # no number rose above the noise
     step.missing_share_ = np.where(nothing, 1.0, np.clip(gaps / rows, 0.0, 1.0))
-    outside = _outside(mass, step.center_ - step.reach_, step.center_ + step.reach_)
-    step.clipped_share_ = np.clip(outside / rows, 0.0, 1.0)
     noise = releases.scale(phase, columns.powers(), COARSE_SHARE)
     often = (step.missing_share_ > MIN_GAP_SHARE) & (gaps > MIN_GAPS_IN_SDS * noise)
     step.flagged_ = np.flatnonzero(often)
@@ -187,13 +184,6 @@ def _quantiles(cells: np.ndarray, edges: np.ndarray, width: float) -> tuple[floa
     places = np.concatenate([[edges[0] - width], edges, [edges[-1] + width]])
     low, middle, high = np.interp([0.05, 0.5, 0.95], rising, places)
     return float(low), float(middle), float(high)
-
-
-def _outside(mass: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
-    """Rows in cells that lie outside [low, high] altogether."""
-    below = POWER_EDGES[1:][None, :] <= low[:, None]
-    above = POWER_EDGES[:-1][None, :] >= high[:, None]
-    return np.asarray((mass * (below | above)).sum(axis=1))
 
 
 @dataclass(eq=False, repr=False)
