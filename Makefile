@@ -121,4 +121,4 @@ docs: $(DOCS_STAMP)
 	$(BIN)/python docs/_ext/check_site.py docs/_build/html
 
 clean:
-	rm -rf $(VENV) $(OLDEST) $(NEWEST) $(SPARK) build dist docs/_build docs/gallery docs/generated docs/book .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(OLDEST) .venv-newest* $(SPARK) build dist docs/_build docs/gallery docs/generated docs/book .pytest_cache .mypy_cache .ruff_cache .hypothesis
