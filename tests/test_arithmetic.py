@@ -56,6 +56,21 @@ def test_the_exponential_of_minimisers_errs_less_than_its_lemma_allows():
     assert _exp(1e300) == _exp(99.0)
 
 
+def test_leading_bits_do_not_show_the_order_of_a_sum():
+    """A product of matrices that should be diagonal has last digits where it should have zeros."""
+    rng = np.random.default_rng(0)
+    turn = np.linalg.qr(rng.normal(size=(30, 30)))[0]
+    sizes = np.linspace(1.0, 1e3, 30)
+    found = (turn * sizes) @ turn.T
+    other = sum(size * np.outer(axis, axis) for size, axis in zip(sizes, turn.T, strict=True))
+    assert not np.array_equal(found, other)
+    assert np.array_equal(arithmetic.leading_bits(found), arithmetic.leading_bits(other))
+    assert np.array_equal(arithmetic.leading_bits(turn @ turn.T, 24), np.eye(30))
+    np.testing.assert_allclose(arithmetic.leading_bits(found), found, atol=1e3 * 2.0**-26)
+    for odd in (np.zeros(3), np.array([1e-310, 5e-324]), np.array([1e308, -1.0]), np.empty((0, 3))):
+        np.testing.assert_allclose(arithmetic.leading_bits(odd), odd, rtol=1e-7, atol=1e301)
+
+
 def digests():
     """Of small fits whose rows come from whole numbers, not from a function of NumPy's."""
     import scipy.sparse as sp

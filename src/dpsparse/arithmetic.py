@@ -51,8 +51,10 @@ def expit(x: np.ndarray | float) -> np.ndarray:
     return np.asarray(1.0 / (1.0 + exp(-np.asarray(x, np.float64))))
 
 
-def leading_bits(x: np.ndarray | float) -> np.ndarray:
-    """x to 26 bits: what linear algebra of different machines agrees about, as a rule."""
+def leading_bits(x: np.ndarray, bits: int = 26) -> np.ndarray:
+    """x to so many bits of the largest number of its row: what linear algebra of different machines agrees about, as a
+    rule. Each number to its own leading bits would not do: what should be zero is made of last digits alone."""
     x = np.asarray(x, np.float64)
-    c = 134217729.0 * x  # 2^27 + 1
-    return np.asarray(c - (c - x))
+    largest = np.max(np.abs(x), axis=-1, keepdims=True, initial=0.0)
+    unit = np.maximum(np.ldexp(1.0, np.frexp(largest)[1] - bits), 5e-324)
+    return np.asarray(np.rint(x / unit) * unit)

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from dpsparse import arithmetic
 from dpsparse.methods.look.defaults import MIN_SHARE_OF_MEAN_SIZE
 from dpsparse.methods.look.targets import release_quantile
 from dpsparse.release import Releases
@@ -71,9 +72,11 @@ def look_at_columns(
     )  # fmt: skip
     total = rows.unit(ones, shortest=length).total()
     noise, found = releases.scale("centre", total), releases.gaussian("centre", total)
-    kept = 1.0 - len(found) * noise**2 / max(float(found @ found), 1e-300)  # James and Stein
+    kept = 1.0 - len(found) * noise**2 / max(
+        float(np.square(found).sum()), 1e-300
+    )  # James and Stein
     centre = length / n * max(0.0, kept) * found
-    if float(centre @ centre) < min_squared_mean * length**2:
+    if float(np.square(centre).sum()) < min_squared_mean * length**2:
         sizes, least = believable_sizes(rows.unit(ones).masses(), releases, n)
         scaling = np.sqrt(sizes.mean() / sizes)
         return Columns(None, scaling, math.sqrt(sizes.mean() / least), length)
@@ -136,9 +139,4 @@ def even_axes(found: np.ndarray, noise: float, least: float) -> np.ndarray:
     away = np.where(np.abs(away) > edge, (away + np.copysign(beyond, away)) / 2.0, 0.0)
     sizes = np.maximum(middle + away, max(2.0 * noise, least))
     axes = (directions * np.sqrt(sizes.mean() / sizes)) @ directions.T
-    return leading_digits(axes)
-
-
-def leading_digits(product: np.ndarray) -> np.ndarray:
-    """Without the last digits, which are those of the machine's linear algebra."""
-    return np.asarray(product, np.float32).astype(np.float64)
+    return arithmetic.leading_bits(axes, 24)

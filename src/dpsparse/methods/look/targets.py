@@ -165,7 +165,7 @@ def look_at_classes(
         weights = 1.0 / share if isinstance(weight, str) else np.asarray(weight)
         weights = weights / weights.max()
         typical = float(arithmetic.exp(arithmetic.log(weights).mean()))
-        share = share * weights / float(share @ weights)  # of the weight of all rows
+        share = share * weights / float((share * weights).sum())  # of the weight of all rows
     if n_classes > 2:
         clip = math.sqrt(1.0 - float(np.square(share).sum()))
         return ClassTargets(n, counts, scale, weights, clip * typical, arithmetic.log(share))
@@ -409,7 +409,7 @@ def likeliest_slope_and_offset(
     rows = nearest_with_total(cells.sum(axis=0), n)
     filled = rows > 0.0
     rows, middles, (zeros, ones) = rows[filled], MIDDLES[filled], cells[:, filled]
-    centre = float(rows @ middles) / n
+    centre = float((rows * middles).sum()) / n
     base = float(arithmetic.logit(counts[1] / n))
 
     def badness(octaves: np.ndarray, shift: np.ndarray) -> np.ndarray:

@@ -33,10 +33,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from dpsparse import arithmetic
 from dpsparse.methods.look.table import (
     Standardisation,
     declared_standardisation,
-    leading_digits,
     look_at_table,
 )
 from dpsparse.methods.look.targets import release_mean, release_spread
@@ -125,7 +125,9 @@ def keep(weights: np.ndarray, standard: Standardisation, k: int) -> np.ndarray:
     these tell."""
     if standard.axes is None:
         return top_k(weights, k)
-    return keep_columns_that_explain(weights, leading_digits(standard.axes @ standard.axes), k)
+    return keep_columns_that_explain(
+        weights, arithmetic.leading_bits(standard.axes @ standard.axes), k
+    )
 
 
 def keep_columns_that_explain(weights: np.ndarray, inverse: np.ndarray, k: int) -> np.ndarray:

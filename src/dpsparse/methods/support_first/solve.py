@@ -40,7 +40,6 @@ from dpsparse.losses import get_loss
 from dpsparse.methods.look.table import (
     Standardisation,
     declared_standardisation,
-    leading_digits,
     look_at_table,
     release_entry_size,
 )
@@ -213,7 +212,7 @@ class Run:
         found = np.asarray(self.settings.public_rows[:, self.columns[own]].toarray(), np.float64)
         found = (found - self.standard.centre[own]) * self.stretch[own]
         if self.standard.axes is not None:
-            found = leading_digits(found @ self.standard.axes)
+            found = arithmetic.leading_bits(found @ self.standard.axes, 24)
         return np.column_stack([found, np.ones(len(found))])
 
     def alternate(self, columns: RidgeRows) -> np.ndarray:

@@ -44,11 +44,11 @@ def learn(public_rows: np.ndarray, answers: np.ndarray, sd: float, prior: float)
     even = len(d) == columns.shape[1] and bool(np.all(lengths * 3.0 >= np.max(lengths)))
     exact = sd == 0.0 or even
     shares = np.ones(len(d)) if exact else shrinkage(found / sd, lengths)[: len(d)]
-    weights = axes.T @ (shares * found[: len(d)] / d)
+    weights = arithmetic.leading_bits(axes.T @ (shares * found[: len(d)] / d))
     gap = answers.mean() - prior
     noise = 0.0 if exact else STANDS_OUT * sd / math.sqrt(m)
     mean = prior + gap * (1.0 - (noise / gap) ** 2 if abs(gap) > noise else 0.0)
-    return arithmetic.leading_bits(np.append(weights, mean - middle @ weights))
+    return np.append(weights, mean - np.sum(middle * weights))
 
 
 def shrinkage(found: np.ndarray, lengths: np.ndarray) -> np.ndarray:
