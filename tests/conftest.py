@@ -65,7 +65,7 @@ def no_words_of_slow_machines(monkeypatch):
 def no_fits_of_other_tests(monkeypatch):
     """A test counts its own fits without a ledger; those of all tests before would be priced anew at the 2nd, 4th,
     8th ... of thousands of different fits."""
-    monkeypatch.setattr(importlib.import_module("dpsparse.private_run"), "_unpaid", {})
+    monkeypatch.setattr(importlib.import_module("dpsparse.release"), "_unpaid", {})
 
 
 @pytest.fixture(autouse=True)

@@ -11,7 +11,7 @@ Scores are whole numbers by the same rule as in the solver, written with NumPy a
 import numpy as np
 import scipy.sparse as sp
 
-from dpsparse.methods.frank_wolfe import History, RowArrays, Run
+from dpsparse.methods.frank_wolfe.run import History, RowArrays, Run
 
 SLOPE_UNITS = 2.0**28
 

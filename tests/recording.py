@@ -7,9 +7,8 @@ import numpy as np
 from dpsparse import Ledger
 from dpsparse.accounting.guarantee import SECURE
 from dpsparse.mechanisms import GaussianNoise, GeometricNoise, Picks
-from dpsparse.private_run import releases_made_by
 from dpsparse.random import make_generator
-from dpsparse.release import Releases
+from dpsparse.release import Releases, releases_made_by
 
 
 class LedgerOfSeededFits(Ledger):

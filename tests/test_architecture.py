@@ -20,11 +20,10 @@ LAYERS = [
     "exceptions jit",
     "_checks _files _json _lazy arithmetic progress proofs threads",
     "_cells accounting random sensitivity",
-    "datasets domain io ledger noise nonzeros",
+    "datasets domain io ledger nonzeros",
     "losses mechanisms report",
     "rows",
     "release",
-    "private_run",
     "methods",
     "published preprocessing evaluation",
     "inference model_selection",
@@ -108,7 +107,7 @@ def test_generators_are_made_in_one_place():
 
 # Files of methods that are algorithms, not prices or the scikit-learn face.
 SOLVERS = {
-    "look.py", "solve.py", "student.py", "screening.py", "problem.py",
+    "look.py", "solve.py", "student.py",
 }  # fmt: skip
 # Of Frank-Wolfe: noise and rows meet there.
 KERNELS = {"kernel.py", "run.py"}
@@ -269,11 +268,11 @@ def test_every_event_of_a_default_plan_is_paid_out_by_one_mechanism():
 def test_samplers_are_called_by_mechanisms_alone():
     """Noise is added where its price stands."""
     samplers = {"add_integers", "integers", "top_k", "laplace", "two_sided_geometric"}
-    homes = ("mechanisms", "noise", "random", "published", "audit")
+    homes = ("mechanisms", "random", "published", "audit")
 
     def taken(path):
         found = [n for n in ast.walk(parsed(path)) if isinstance(n, ast.ImportFrom)]
-        modules = ("dpsparse.noise", "dpsparse.random", "dpsparse.mechanisms.top_k")
+        modules = ("dpsparse.random", "dpsparse.mechanisms.top_k")
         return samplers & {alias.name for n in found if n.module in modules for alias in n.names}
 
     own = {"kernel.py", "run.py"}  # which draw vertices

@@ -26,11 +26,11 @@ from dpsparse.exceptions import CalibrationError, DomainError, InternalError, Sc
 from dpsparse.ledger.filter import Terms
 from dpsparse.mechanisms import Picks
 from dpsparse.mechanisms.top_k import MOST_CANDIDATES, top_k
-from dpsparse.private_run import private_run
 from dpsparse.random import make_generator
+from dpsparse.release import private_run
 from dpsparse.rows import Query, Rows, kernels
 from dpsparse.rows.loss_kernels import SOFTMAX
-from dpsparse.rows.short import count
+from dpsparse.rows.parts import count
 from dpsparse.rows.tasks import guarded
 from dpsparse.sensitivity import Sensitivity, count_below
 
@@ -68,7 +68,7 @@ def test_slopes_of_very_many_classes_keep_their_norm():
         one, np.empty(0, np.float32), np.zeros((0, n_classes), np.float32), np.zeros(n_classes), margins,
         SOFTMAX, np.inf, 1.0, np.full(n_classes, np.inf), 0, 1, whole,
     )  # fmt: skip
-    assert sum(int(v) ** 2 for v in whole[0]) <= kernels.SLOPE_SQUARES
+    assert sum(int(v) ** 2 for v in whole[0]) <= kernels.SLOPE**2
 
 
 def test_sizes_of_sums_that_wrapped_move_by_no_more_than_the_sums():
@@ -169,7 +169,7 @@ def test_more_candidates_than_a_pick_is_proven_for_are_refused_before_the_charge
 
 def test_whether_rows_fit_in_memory_decides_no_refusal(monkeypatch):
     """It is a fact about the rows: one row more could cause the refusal, or end it."""
-    monkeypatch.setattr(sys.modules["dpsparse.private_run"], "MOST_CANDIDATES", 8)
+    monkeypatch.setattr(sys.modules["dpsparse.release"], "MOST_CANDIDATES", 8)
     X, y = sp.csr_array(np.eye(5)), [0, 1, 0, 1, 0]
     model = DPLassoClassifier(_WideParts.domain, radius=1.0, n_iter=3, fit_intercept=False)
     with pytest.raises(DomainError, match="Nothing was spent"):

@@ -11,7 +11,7 @@ import pytest
 from mpmath import mp, mpf
 from scipy import stats
 
-from dpsparse import noise as _noise
+from dpsparse import random as _noise
 from dpsparse.accounting import (
     Gaussian,
     Geometric,
@@ -24,8 +24,7 @@ from dpsparse.accounting import (
     epsilon,
 )
 from dpsparse.exceptions import CalibrationError, InternalError
-from dpsparse.noise import STEPS, integers
-from dpsparse.random import make_generator
+from dpsparse.random import STEPS, integers, make_generator
 from dpsparse.release import Releases
 from dpsparse.rows import Query
 from dpsparse.sensitivity import signed_sum

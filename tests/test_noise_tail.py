@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dpsparse import noise as _noise
+from dpsparse import random as _noise
 
 BINS = np.arange(2048)
 X = BINS / 128.0  # left edge of a bin in standard deviations

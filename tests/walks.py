@@ -30,14 +30,15 @@ def files_entered(walk: Callable[[float], object]) -> list[str]:
     entered: set[str] = set()
 
     def notice(frame, event, argument):
-        if event == "call" and frame.f_code.co_name != "<module>" and frame.f_code not in compiled:
+        place = frame.f_code.co_filename, frame.f_code.co_name
+        if event == "call" and frame.f_code.co_name != "<module>" and place not in compiled:
             entered.add(frame.f_code.co_filename)
 
     walk(1.0)  # imports what the call needs; another price, so that nothing is remembered
     modules = [module for name, module in sys.modules.items() if name.startswith("dpsparse")]
-    # Numba tells a profiler of its kernels as if they were Python.
+    # Numba tells a profiler of its kernels as if they were Python, by names of their own.
     compiled = {
-        kernel.py_func.__code__
+        (kernel.py_func.__code__.co_filename, kernel.py_func.__code__.co_name)
         for module in modules
         for kernel in vars(module).values()
         if hasattr(kernel, "py_func")

@@ -10,15 +10,14 @@ from __future__ import annotations
 import numpy as np
 
 # ln 2 in two parts; the first has 32 bits, so that its product with an exponent is exact.
-_LN2_HIGH, _LN2_LOW = 6.93147180369123816490e-01, 1.90821492927058770002e-10
-_ROOT = 0.7071067811865476
+LN2_HIGH, LN2_LOW = 6.93147180369123816490e-01, 1.90821492927058770002e-10
 
 
 def exp(x: np.ndarray | float) -> np.ndarray:
     """e^x to about 1e-15, for -700 <= x <= 700."""
     x = np.clip(np.asarray(x, np.float64), -700.0, 700.0)
-    n = np.rint(x / (_LN2_HIGH + _LN2_LOW))
-    r = (x - n * _LN2_HIGH) - n * _LN2_LOW
+    n = np.rint(x / (LN2_HIGH + LN2_LOW))
+    r = (x - n * LN2_HIGH) - n * LN2_LOW
     total = np.ones_like(r)
     for k in range(18, 0, -1):  # |r| <= .35: the terms end below 1e-21
         total *= r
@@ -30,14 +29,14 @@ def exp(x: np.ndarray | float) -> np.ndarray:
 def log(x: np.ndarray | float) -> np.ndarray:
     """ln x to about 1e-15 of max(1, |ln x|), for positive normal x."""
     m, e = np.frexp(np.asarray(x, np.float64))
-    small = m < _ROOT
+    small = m < 0.7071067811865476
     m, e = np.where(small, 2.0 * m, m), e - small
     f = (m - 1.0) / (m + 1.0)
     z = f * f
     total = np.full_like(f, 1.0 / 23.0)  # |f| <= .172: ln m = 2 (f + f^3/3 + f^5/5 + ...)
     for k in range(21, 0, -2):
         total = 1.0 / k + total * z
-    return np.asarray(e * _LN2_HIGH + (2.0 * f * total + e * _LN2_LOW))
+    return np.asarray(e * LN2_HIGH + (2.0 * f * total + e * LN2_LOW))
 
 
 def logit(p: np.ndarray | float) -> np.ndarray:

@@ -20,9 +20,8 @@ from threading import local
 
 import numpy as np
 
-_LONG = 2**15  # entries that are worth a thread: as many as another looks at while it wakes up
+LONG = 2**15  # entries that are worth a thread: as many as another looks at while it wakes up
 _WIDE = 2**22  # sums up to this many entries get one accumulator a thread
-_PIECE = 2**14
 _mine = local()
 
 
@@ -124,8 +123,8 @@ def in_pieces(n: int, run: Callable[[int, int], None]) -> None:
     way takes no memory to speak of."""
 
     def run_some(start: int, stop: int) -> None:
-        for a in range(start, stop, _PIECE):
-            run(a, min(a + _PIECE, stop))
+        for a in range(start, stop, 2**14):
+            run(a, min(a + 2**14, stop))
 
     over_rows(n, n, run_some)
 
@@ -135,8 +134,8 @@ def _add_rows_of(other: np.ndarray, out: np.ndarray, start: int, stop: int) -> N
 
 
 def _edges(n_rows: int, n_entries: int, most: int = 2**20) -> list[int]:
-    threads = min(n_entries // _LONG, most)
+    threads = min(n_entries // LONG, most)
     threads = min(threads, cores()) if threads > 1 else 1
     # The first block is that of the calling thread, which has been at work for a while when the others wake up.
-    ahead = n_rows * _LONG // n_entries if threads > 1 else 0
+    ahead = n_rows * LONG // n_entries if threads > 1 else 0
     return [0, *(ahead + (n_rows - ahead) * b // threads for b in range(1, threads + 1))]

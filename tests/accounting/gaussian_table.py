@@ -25,13 +25,8 @@ from pathlib import Path
 import numpy as np
 
 from dpsparse.accounting import dominance
-from dpsparse.accounting.adaptive import (
-    Array,
-    BoundedRangeStep,
-    bounded_range_profile,
-    gaussian_profile,
-)
-from dpsparse.accounting.dominance import CUT, FIRST, GRID, LAST, is_dominated
+from dpsparse.accounting.adaptive import Array, BoundedRangeStep, bounded_range_profile
+from dpsparse.accounting.dominance import CUT, FIRST, GRID, LAST, gaussian_profile, is_dominated
 
 # Steps: cells per range. The prices of further steps are certified after each of these.
 DIRECT = {1: 128, 2: 128, 3: 128, 4: 128, 6: 128, 8: 64, 12: 64, 16: 64, 24: 64, 32: 64, 64: 48}

@@ -7,8 +7,7 @@ import pytest
 from scipy.stats import norm
 
 from dpsparse.accounting import Gaussian, ObjectivePerturbation, Repeated, epsilon, objective
-from dpsparse.accounting.adaptive import gaussian_profile
-from dpsparse.accounting.dominance import gaussian_parameter
+from dpsparse.accounting.dominance import gaussian_parameter, gaussian_profile
 from dpsparse.accounting.objective import transport_profile
 
 W = np.linspace(-9.0, 9.0, 3601)

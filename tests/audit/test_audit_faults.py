@@ -21,10 +21,9 @@ import dpsparse.mechanisms.tilt
 import dpsparse.mechanisms.top_k
 import dpsparse.methods.base
 import dpsparse.methods.gradient.estimator
-import dpsparse.noise
 import dpsparse.nonzeros
-import dpsparse.private_run
 import dpsparse.random
+import dpsparse.release
 import dpsparse.rows.kernels
 import dpsparse.rows.ridge
 import dpsparse.rows.unit
@@ -73,7 +72,7 @@ def make(name, parameters):
 @fault("DPGradientClassifier", **GRADIENT)
 def half_the_noise_of_the_sums(patch):
     def add(rng, out):
-        out += dpsparse.noise.integers(rng, out.size) // 2
+        out += dpsparse.random.integers(rng, out.size) // 2
 
     for module in NOISY:
         patch.setattr(module, "add_integers", add)
@@ -148,7 +147,7 @@ def test_a_hundredth_too_little_tilt_or_blur_shows_on_any_pair(
 @fault("DPHardThresholdClassifier", n_iter=3, n_nonzero=3)
 def no_noise_on_the_last_coordinate(patch):
     def add(rng, out):
-        dpsparse.noise.add_integers(rng, out[:-1])
+        dpsparse.random.add_integers(rng, out[:-1])
 
     for module in NOISY:
         patch.setattr(module, "add_integers", add)
@@ -159,7 +158,7 @@ def one_noise_vector_for_all_steps(patch):
 
     def add(rng, out):
         if out.size not in kept:
-            kept[out.size] = dpsparse.noise.integers(rng, out.size)
+            kept[out.size] = dpsparse.random.integers(rng, out.size)
         out += kept[out.size]
 
     for module in NOISY:
@@ -179,7 +178,7 @@ def plain_float64_noise(patch):
     """The right scale, but the lowest bits of a sum of floats tell its terms (Mironov 2012)."""
 
     def draw(self, question, rng):
-        return question + dpsparse.noise.STEPS * rng.standard_normal(question.size)
+        return question + dpsparse.random.STEPS * rng.standard_normal(question.size)
 
     patch.setattr(dpsparse.mechanisms.gaussian.GaussianNoise, "draw", draw)
 
@@ -187,7 +186,7 @@ def plain_float64_noise(patch):
 @fault("DPTwoStageClassifier", n_nonzero=3)
 def a_tilt_of_plain_float64_noise(patch):
     def integers(rng, size):
-        return dpsparse.noise.STEPS * rng.standard_normal(size)
+        return dpsparse.random.STEPS * rng.standard_normal(size)
 
     patch.setattr(dpsparse.mechanisms.tilt, "integers", integers)
 
@@ -195,7 +194,7 @@ def a_tilt_of_plain_float64_noise(patch):
 @fault("DPTwoStageClassifier", n_nonzero=3)
 def half_the_tilt(patch):
     def integers(rng, size):
-        return dpsparse.noise.integers(rng, size) // 2
+        return dpsparse.random.integers(rng, size) // 2
 
     patch.setattr(dpsparse.mechanisms.tilt, "integers", integers)
 
@@ -246,7 +245,7 @@ def a_generator_with_a_fixed_key(patch):
     def fixed(random_state):
         return np.random.Generator(AESCounter(key=7))
 
-    patch.setattr(dpsparse.private_run, "make_generator", fixed)
+    patch.setattr(dpsparse.release, "make_generator", fixed)
 
 
 @fault("DPGradientClassifier", **GRADIENT)
@@ -256,7 +255,7 @@ def threads_with_the_same_key(patch):
         key = int(rng.integers(2**62))
         yield [np.random.Generator(AESCounter(key=key)) for _ in range(k)]
 
-    patch.setattr(dpsparse.noise, "streams", streams)
+    patch.setattr(dpsparse.random, "streams", streams)
 
 
 # ---- sensitivity and counts -----------------------------------------------------------------------
@@ -337,14 +336,13 @@ def clip_after_summing(patch):
 @fault("DPLassoClassifier", n_iter=5, radius=2.0)
 def one_side_of_the_range_only(patch):
     """A vertex and its mirror image move in opposite directions: the range is twice the move."""
-    from dpsparse.methods.frank_wolfe import plan, solve
+    from dpsparse.methods.frank_wolfe import solve
 
     def vertex_score_range(*facts):
         true = dpsparse.sensitivity.vertex_score_range(*facts)
         return Sensitivity(true.value / 2, true.norm, true.adjacency, true.source)
 
-    for module in (plan, solve):
-        patch.setattr(module, "vertex_score_range", vertex_score_range)
+    patch.setattr(solve, "vertex_score_range", vertex_score_range)
 
 
 # ---- floats that break their promises -------------------------------------------------------------
@@ -601,7 +599,7 @@ def a_warning_counts_rows(patch):
 
 def with_problem(patch, **changes):
     """Steps are drawn for another problem than the one that is paid for."""
-    from dpsparse.methods.frank_wolfe import Steps
+    from dpsparse.methods.frank_wolfe.run import Steps
 
     honest = Steps.draw
 
@@ -614,7 +612,7 @@ def with_problem(patch, **changes):
 
 def one_more(steps, history, rng):
     """The picks of a run so far, and the next one."""
-    from dpsparse.methods.frank_wolfe import Run
+    from dpsparse.methods.frank_wolfe.run import Run
 
     run = Run(steps._arrays, steps.problem)
     if history is not None:

@@ -22,7 +22,7 @@ from dpsparse import (
     DPGradientRegressor,
     Ledger,
     dp_evaluate,
-    private_run,
+    release,
 )
 from dpsparse.evaluation import Report
 from dpsparse.exceptions import (
@@ -271,7 +271,7 @@ def test_charged_once_and_before_noise(monkeypatch):
     assert entry.committed
     assert entry.event == report.plan_.event
     monkeypatch.setattr(
-        private_run, "Releases", lambda *a: pytest.fail("noise before the ledger could refuse")
+        release, "Releases", lambda *a: pytest.fail("noise before the ledger could refuse")
     )
     with pytest.raises(BudgetError):
         dp_evaluate(MODEL, X, Y, epsilon=0.9, ledger=ledger)
@@ -283,7 +283,7 @@ def test_charged_once_and_before_noise(monkeypatch):
     def crash(*arguments):
         raise Crash
 
-    monkeypatch.setattr(private_run, "Releases", crash)
+    monkeypatch.setattr(release, "Releases", crash)
     with pytest.raises(Crash):
         dp_evaluate(MODEL, X, Y, epsilon=0.2, ledger=ledger)
     assert [e.committed for e in ledger.history()] == [

@@ -12,9 +12,8 @@ from scipy import stats
 from dpsparse import dp_evaluate
 from dpsparse.evaluation.plan import Subject, make_plan, number_of_bins
 from dpsparse.evaluation.released import release_labels, release_numbers
-from dpsparse.private_run import releases_made_by
 from dpsparse.random import make_generator
-from dpsparse.release import Releases
+from dpsparse.release import Releases, releases_made_by
 from dpsparse.rows.histogram import ScoredLabels, ScoredNumbers
 
 RNG = np.random.default_rng(0)

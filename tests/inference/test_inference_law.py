@@ -18,9 +18,8 @@ from scipy.optimize import brentq
 from dpsparse import Domain, DPGradientClassifier, dp_inference
 from dpsparse.inference.defaults import INTERVAL_SHARES
 from dpsparse.preprocessing import DPPipeline, DPStandardizer
-from dpsparse.private_run import releases_made_by
 from dpsparse.random import make_generator
-from dpsparse.release import Releases
+from dpsparse.release import Releases, releases_made_by
 
 pytestmark = pytest.mark.filterwarnings("ignore::dpsparse.exceptions.BudgetWarning")
 ALARM, RUNS, N = 1e-5, 20, 300

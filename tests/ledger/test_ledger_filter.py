@@ -25,7 +25,8 @@ from dpsparse.accounting import (
     epsilon,
     gaussian_parameter,
 )
-from dpsparse.accounting.adaptive import bounded_range_profile, gaussian_profile, pure_profile
+from dpsparse.accounting.adaptive import bounded_range_profile, pure_profile
+from dpsparse.accounting.dominance import gaussian_profile
 from dpsparse.exceptions import BudgetError, LedgerError
 from dpsparse.ledger import Ledger
 from dpsparse.ledger import filter as ledger_filter

@@ -31,7 +31,7 @@ from dpsparse.accounting import Exponential, Phase, Repeated, Sequence, epsilon
 from dpsparse.accounting.adaptive import Profile
 from dpsparse.exceptions import BudgetWarning, ParameterError, UnpaidFitsWarning
 
-private_run = importlib.import_module("dpsparse.private_run")
+release = importlib.import_module("dpsparse.release")
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(200, 4)) / 4.0
 Y = (X[:, 0] > 0).astype(int)
@@ -40,7 +40,7 @@ DOMAIN = Domain(classes=[0, 1], row_norm=1.0)
 
 @pytest.fixture(autouse=True)
 def fresh_process(monkeypatch):
-    monkeypatch.setattr(private_run, "_unpaid", {})
+    monkeypatch.setattr(release, "_unpaid", {})
 
 
 def model(**parameters):
@@ -72,8 +72,8 @@ def test_many_kinds_of_fits_are_priced_without_the_product_of_their_profiles(mon
     together = Sequence(tuple(plan.event for plan in plans))
     with monkeypatch.context() as patched:
         patched.setattr(Profile, "times", None)
-        patched.setattr(private_run, "event_epsilon", lambda event, delta: 0.0)
-        texts = warnings_of(lambda: [private_run._count_unpaid_fit(plan) for plan in plans])
+        patched.setattr(release, "event_epsilon", lambda event, delta: 0.0)
+        texts = warnings_of(lambda: [release._count_unpaid_fit(plan) for plan in plans])
     assert [text.split()[4] for text in texts] == ["2", "4", "8"]
     stated = float(texts[-1].split("epsilon ")[1].split()[0])
     assert epsilon(together, 1e-6) * 0.995 <= stated <= epsilon(together, 1e-6) * 1.05
@@ -83,7 +83,7 @@ def test_audits_do_not_count():
     """Their rows are made up."""
     texts = warnings_of(lambda: check(model(), n_pairs=2, n_climbs=0, every=1000))
     assert texts == []
-    assert not private_run._unpaid
+    assert not release._unpaid
 
 
 def test_where_warnings_are_errors_nothing_is_released():
@@ -142,7 +142,7 @@ def test_paid_seeded_and_noiseless_fits_do_not_count():
     ledger = Ledger(epsilon=50.0, delta=1e-6)
     given = ({"ledger": ledger}, {"random_state": 0}, {"epsilon": np.inf})
     assert not warnings_of(lambda: [model(**p).fit(X, Y) for p in given * 4])
-    assert not private_run._unpaid
+    assert not release._unpaid
 
 
 def test_fits_for_rows_and_for_persons_are_counted_apart():

@@ -15,9 +15,8 @@ from dpsparse.domain import Domain
 from dpsparse.losses import Logistic
 from dpsparse.methods.support_first import defaults
 from dpsparse.methods.support_first.solve import Run
-from dpsparse.noise import STEPS
 from dpsparse.published.wang_zhang_2020_admm import shrink
-from dpsparse.random import make_generator
+from dpsparse.random import STEPS, make_generator
 from dpsparse.release import Releases
 from dpsparse.rows import RidgeRows, Rows
 

@@ -19,9 +19,8 @@ from dpsparse.exceptions import (
     ParameterError,
     SchemaError,
 )
-from dpsparse.private_run import releases_made_by
 from dpsparse.random import make_generator
-from dpsparse.release import Releases
+from dpsparse.release import Releases, releases_made_by
 
 DOMAIN = Domain(row_norm=1.0, classes=[0, 1], n_samples=400)
 

@@ -22,7 +22,7 @@ from dpsparse.methods.look.targets import (
     likeliest_slope_and_offset,
     nearest_with_total,
 )
-from dpsparse.private_run import releases_made_by
+from dpsparse.release import releases_made_by
 from dpsparse.rows import Rows
 from recording import Recorder
 

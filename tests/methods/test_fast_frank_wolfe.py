@@ -17,16 +17,16 @@ from dpsparse import DPLassoClassifier, Ledger
 from dpsparse.domain import Domain
 from dpsparse.exceptions import InternalError, ParameterError
 from dpsparse.losses import Huber, Logistic, Softmax, Squared
-from dpsparse.methods.frank_wolfe import (
+from dpsparse.methods.frank_wolfe import kernel
+from dpsparse.methods.frank_wolfe import run as run_file
+from dpsparse.methods.frank_wolfe.run import (
     History,
     Problem,
     RowArrays,
     Run,
     choose_resolution,
-    kernel,
+    lay_out,
 )
-from dpsparse.methods.frank_wolfe import run as run_file
-from dpsparse.methods.frank_wolfe.run import lay_out
 from dpsparse.random import make_generator
 from dpsparse.rows import loss_kernels
 from hot_cold import draw_into

@@ -30,10 +30,9 @@ from dpsparse.methods import (
 )
 from dpsparse.methods.look.defaults import BUDGET_SHARES
 from dpsparse.nonzeros import PrivateCount
-from dpsparse.private_run import releases_made_by
 from dpsparse.published import KhannaLuRaffLassoClassifier, RaffKhannaLuLassoClassifier
 from dpsparse.random import make_generator
-from dpsparse.release import Releases
+from dpsparse.release import Releases, releases_made_by
 from dpsparse.sensitivity import vertex_score_range
 
 BINARY = Domain(classes=[0, 1])
@@ -380,7 +379,7 @@ def test_all_forms_of_the_same_rows_give_the_same_model():
 
 @not_private
 def test_an_interrupted_fit_leaves_nothing_behind(monkeypatch):
-    from dpsparse.methods.frank_wolfe import Run
+    from dpsparse.methods.frank_wolfe.run import Run
 
     def interrupted(*args):
         raise KeyboardInterrupt

@@ -37,9 +37,8 @@ from dpsparse.exceptions import (
     ParameterError,
     SchemaError,
 )
-from dpsparse.private_run import releases_made_by
 from dpsparse.published import WangGuHardThresholdClassifier
-from dpsparse.release import Releases
+from dpsparse.release import Releases, releases_made_by
 from dpsparse.release import _squares as squares
 from dpsparse.report import privacy_card
 from dpsparse.rows import Rows

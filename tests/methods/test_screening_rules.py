@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from dpsparse import Domain, DPLassoClassifier, DPScreenedLassoClassifier
-from dpsparse.methods.frank_wolfe import History
-from dpsparse.methods.frank_wolfe.screening import count_threshold, picked_beyond_chance
+from dpsparse.methods.frank_wolfe.run import History
+from dpsparse.methods.frank_wolfe.solve import count_threshold, picked_beyond_chance
 
 
 def net_tail(n_steps, d, s):

@@ -10,8 +10,7 @@ from scipy.stats import chi2
 from dpsparse import Domain, DPLassoClassifier, DPLassoRegressor, DPScreenedLassoRegressor
 from dpsparse.domain import Domain as _Domain
 from dpsparse.losses import get_loss
-from dpsparse.methods.frank_wolfe import Problem
-from dpsparse.methods.frank_wolfe.run import Steps
+from dpsparse.methods.frank_wolfe.run import Problem, Steps
 from dpsparse.random import make_generator
 from dpsparse.rows import Rows
 from parts import clip_in_parts

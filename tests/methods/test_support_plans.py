@@ -13,7 +13,7 @@ from dpsparse import (
     DPTransferRegressor,
     DPTwoStageClassifier,
     DPTwoStageRegressor,
-    private_run,
+    release,
 )
 from dpsparse.accounting import Exponential, ObjectivePerturbation, RoundedGaussian
 from dpsparse.accounting.events import leaves
@@ -27,8 +27,8 @@ from dpsparse.methods.minimisers import longest_row
 from dpsparse.methods.ridge.defaults import DECLARED_ROW_CLIP as DECLARED_CLIP
 from dpsparse.methods.ridge.defaults import ROW_CLIP
 from dpsparse.model_selection import DPSearchCV
-from dpsparse.noise import STEPS
 from dpsparse.preprocessing import DPPipeline, DPStandardizer
+from dpsparse.random import STEPS
 from dpsparse.release import Releases
 
 CLASSES = Domain(feature_bound=1.0, classes=[0, 1], n_samples=400)
@@ -67,7 +67,7 @@ class Seen(Releases):
 
 @pytest.fixture
 def seen(monkeypatch):
-    monkeypatch.setattr(private_run, "Releases", Seen)
+    monkeypatch.setattr(release, "Releases", Seen)
     Seen.answers, Seen.picks, Seen.tilts = {}, [], []
     return Seen
 
@@ -220,7 +220,7 @@ def test_the_lowest_bit_of_a_weight_tells_nothing(index):
     model = FAMILIES[index].set_params(epsilon=0.8)
     plan = model.plan(9)
     unit = (plan.parameters["jitter"] or plan.parameters["scale"]) / STEPS
-    assert plan.parameters["scales"] == "declared"
+    assert plan.parameters["way"] == "declared"
     stretch = 2.0 * math.sqrt(2.0) / plan.settings.longest_on_support
     for seed in range(5):
         model.set_params(random_state=seed)

@@ -11,18 +11,17 @@ import scipy.sparse as sp
 from scipy.stats import chi2
 
 from complaints import check
-from dpsparse import Domain, DPRidgeRegressor, DPTwoStageRegressor, private_run
+from dpsparse import Domain, DPRidgeRegressor, DPTwoStageRegressor, release
 from dpsparse.accounting import Plan
 from dpsparse.domain.clipping import HUGE, TINY
 from dpsparse.exceptions import DomainError, NotPrivateWarning, ParameterError
 from dpsparse.mechanisms import GaussianNoise
-from dpsparse.methods.facts import effective_rows
-from dpsparse.methods.look.table import even_axes
+from dpsparse.methods.base import effective_rows
+from dpsparse.methods.look.rows import even_axes
 from dpsparse.methods.look.targets import release_quantile, side_likelihoods
-from dpsparse.methods.ridge import plan as ridge_plan
-from dpsparse.methods.ridge.defaults import ROW_CLIP
-from dpsparse.methods.ridge.plan import choose_way
-from dpsparse.methods.ridge.solve import LONGEST, keep_columns_that_explain
+from dpsparse.methods.ridge import defaults as ridge_rules
+from dpsparse.methods.ridge.defaults import ROW_CLIP, choose_way
+from dpsparse.methods.support_first.solve import LONGEST, keep_columns_that_explain
 from dpsparse.random import make_generator
 from dpsparse.release import Releases
 from dpsparse.rows import Rows
@@ -219,11 +218,11 @@ def test_directions_pay_where_columns_nearly_coincide(monkeypatch):
             model = DPRidgeRegressor(domain, epsilon=0.5, n_nonzero=k, random_state=seed).fit(X, y)
             assert model.n_nonzero_ == (k or 12)
             found.append(model.score(X, y))
-        assert ("axes" in [phase.name for phase in model.plan_.phases]) == (ridge_plan.WIDEST > 0)
+        assert ("axes" in [phase.name for phase in model.plan_.phases]) == (ridge_rules.WIDEST > 0)
         return np.array(found)
 
     turned, three = scores(None), scores(3)
-    monkeypatch.setattr(ridge_plan, "WIDEST", 0)
+    monkeypatch.setattr(ridge_rules, "WIDEST", 0)
     gain = turned - scores(None)
     assert gain.mean() > max(0.015, 3.0 * gain.std() / math.sqrt(len(gain)))
     assert three.mean() > scores(3).mean() + 0.5
@@ -428,7 +427,7 @@ def test_every_number_that_leaves_is_charged(model, adjacency, monkeypatch):
                 left[phase] = left.get(phase, 0) + made.query.size
             return super()._release(phase, made)
 
-    monkeypatch.setattr(private_run, "Releases", Counted)
+    monkeypatch.setattr(release, "Releases", Counted)
     X = np.random.default_rng(1).uniform(-1, 1, (50, 12))
     fitted = model(Domain(target_bound=1.0, n_samples=4000), n_nonzero=5, adjacency=adjacency)
     fitted.fit(X, X[:, 0])

@@ -24,9 +24,8 @@ from dpsparse.audit.noise import rare_p_value, selection_p_value
 from dpsparse.audit.subject import Subject
 from dpsparse.mechanisms import Release
 from dpsparse.methods.frank_wolfe.run import Steps
-from dpsparse.private_run import releases_made_by
 from dpsparse.random import make_generator
-from dpsparse.release import Releases
+from dpsparse.release import Releases, releases_made_by
 from plain_frank_wolfe import scores_along
 from rows.test_engines import Apart, Cut
 

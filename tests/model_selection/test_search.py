@@ -18,7 +18,7 @@ from dpsparse import (
     DPLassoClassifier,
     DPSearchCV,
     Ledger,
-    private_run,
+    release,
 )
 from dpsparse.accounting import Exponential, ObjectivePerturbation, delta, epsilon
 from dpsparse.exceptions import (
@@ -95,7 +95,7 @@ class Ears:
                 ears.heard.append(("choice", phase, self._event(phase).eta))
                 return super().top_k(phase, scores, k, unit)
 
-        monkeypatch.setattr(private_run, "Releases", Listening)  # and what is made under it
+        monkeypatch.setattr(release, "Releases", Listening)  # and what is made under it
 
     @property
     def mu2(self):

@@ -20,7 +20,7 @@ from dpsparse import (
     DPSparseRegressor,
     DPVectorizer,
     Ledger,
-    private_run,
+    release,
 )
 from dpsparse.accounting import epsilon
 from dpsparse.accounting.events import leaves
@@ -97,7 +97,7 @@ def test_what_is_released_is_what_is_charged(monkeypatch, kind):
             heard.append(_squares(self._event(phase)))
             return super().names(phase, *given, **more)
 
-    monkeypatch.setattr(private_run, "Releases", Listening)  # and what is made under it
+    monkeypatch.setattr(release, "Releases", Listening)  # and what is made under it
     found = search(kind).fit(X, y)
     (eta,) = ranges
     assert eta == {p.name: p.event for p in found.plan_.phases}["choice"].eta

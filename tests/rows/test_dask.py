@@ -29,9 +29,8 @@ from dpsparse.exceptions import (  # noqa: E402
     SchemaError,
     SourceChangedError,
 )
-from dpsparse.private_run import releases_made_by  # noqa: E402
 from dpsparse.random import make_generator  # noqa: E402
-from dpsparse.release import Releases  # noqa: E402
+from dpsparse.release import Releases, releases_made_by  # noqa: E402
 from dpsparse.rows.dask import OnDask, _Settings  # noqa: E402
 from dpsparse.rows.memory import _same  # noqa: E402
 from dpsparse.rows.sources import meetings  # noqa: E402
@@ -62,14 +61,13 @@ SECONDS = 120.0  # that a test waits for another process: a busy machine is slow
 
 def refuse_draws():
     """On a worker: whatever makes or uses a generator of ours, or NumPy's, raises from now on."""
-    import dpsparse.noise
     import dpsparse.random
 
     def refuse(*arguments, **options):
         raise AssertionError("a draw on a worker")
 
     dpsparse.random.make_generator = dpsparse.random.spawn = refuse
-    dpsparse.noise.add_integers = dpsparse.noise.integers = refuse
+    dpsparse.random.add_integers = dpsparse.random.integers = refuse
     np.random.default_rng = np.random.Generator = refuse
 
 

@@ -12,110 +12,22 @@ of t both arguments stay between two nodes and the maximum is in closed form, so
 and it is on the safe side. All terms are positive; what rounding can cost is charged at every step. Steps of
 different kinds are multiplied as independent pairs, which bounds every order and every interleaving of
 them. Proofs: docs/proofs/accounting.md, sections 6 to 8.
-
-The profile of N(mu, 1) against N(0, 1) comes first, with a bound on its rounding error:
-
-    G_mu(e^y) = Phi(mu/2 - y/mu) - e^y Phi(-mu/2 - y/mu),    dG/dg = -Phi(-mu/2 - y/mu)
-
-With x = y/mu - mu/2 and the Mills ratio m(x) = Phi(-x)/phi(x) this is phi(x) (m(x) - m(x + mu)): no
-difference of tiny probabilities, so the far tail keeps its digits (Balle and Wang 2018 for the formula).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
-from scipy.special import erfcx, gammaln, log_ndtr, ndtr
+from scipy.special import gammaln
 
+from dpsparse.accounting.dominance import gaussian_profile
 from dpsparse.jit import njit
 
 Array = np.ndarray[Any, np.dtype[np.float64]]
-
-# Gauss-Legendre on [-1/2, 1/2].
-_NODES, _WEIGHTS = (v / 2.0 for v in np.polynomial.legendre.leggauss(8))
-
-
-def log_profile(mu: float, y: Array) -> tuple[Array, Array]:
-    """log G_mu(e^y) for y >= 0 and mu > 0, and a bound on the error of that logarithm."""
-    with np.errstate(all="ignore"):
-        x = y / mu - mu / 2.0
-        if mu < 0.5:  # m(x) - m(x+mu) would cancel: integrate -m'(z) = 1 - z m(z)
-            z = x[..., None] + mu * (0.5 + _NODES)
-            gap = mu * np.sum((1.0 - z * _mills(z)) * _WEIGHTS, axis=-1)
-        else:
-            gap = _mills(x) - _mills(x + mu)
-        value = -0.5 * x * x - 0.5 * math.log(2.0 * math.pi) + np.log(np.maximum(gap, 1e-300))
-        error = 1e-15 * (4.0 + x * x)
-        if np.any(x < -5.0):  # the profile is close to 1
-            direct = ndtr(-x) - np.exp(y + log_ndtr(-x - mu))
-            value = np.where(x < -5.0, np.log(direct), value)
-            error = np.where(x < -5.0, 4e-16 / direct, error)
-    return np.asarray(value), np.asarray(error)
-
-
-def gaussian_profile(mu: float, y: Array) -> Array:
-    """An upper bound of G_mu(e^y) for any y, equal to it up to rounding."""
-    if mu == 0.0:
-        return np.maximum(0.0, -np.expm1(y))
-    value, error = log_profile(mu, np.abs(y))
-    above = np.exp(np.minimum(0.0, value + error))
-    # Swapping the two laws: G(1/g) = 1 - 1/g + G(g)/g.
-    below = -np.expm1(np.minimum(y, 0.0)) + np.exp(np.minimum(y, 0.0)) * above
-    return np.asarray(np.where(y >= 0.0, above, below))
-
-
-def _mills(z: Array) -> Array:
-    """Phi(-z)/phi(z)."""
-    return np.asarray(math.sqrt(math.pi / 2.0) * erfcx(z / math.sqrt(2.0)), dtype=np.float64)
-
-
-LIMIT = math.log(1e30)  # parameters are sought between 1e-30 and 1e30
-
-
-def last_affordable(
-    excess: Callable[[float], float], start: float, slope: float, close: float
-) -> float:
-    """The largest y with excess(y) <= 0, to within `close` of the root; -inf where none is, inf where all are.
-
-    `excess` rises, with a slope of about `slope`: secants from `start`, halving where they do not help. Where it jumps
-    over zero, the last affordable y before the jump is returned.
-    """
-    low, high = -math.inf, math.inf  # affordable, too dear
-    y, reach, steepest, flattest = start, 1.0, 25.0 * slope, 0.05 * slope
-    last: tuple[float, float] | None = None
-    for turn in range(400):
-        f = excess(y)
-        if -close <= f <= 0.0:
-            return y
-        low, high = (max(low, y), high) if f <= 0.0 else (low, min(high, y))
-        if low >= LIMIT:
-            return math.inf
-        if high <= -LIMIT:
-            return -math.inf
-        if high - low < max(1e-13, close / 100.0):
-            return low
-        if last is not None and y != last[0]:
-            slope = min(steepest, max(flattest, (f - last[1]) / (y - last[0])))
-        last = (y, f)
-        ahead = y - (f + close / 2.0) / slope
-        if math.isinf(high - low):  # not enclosed yet: ever longer strides
-            # Where the excess is flat the secants hardly move: after some turns the strides are as long as they may be.
-            least = 1e-9 if turn < 20 else reach
-            stride = math.copysign(min(max(abs(ahead - y) * 1.01, least), reach), ahead - y)
-            y, reach = min(LIMIT, max(-LIMIT, y + stride)), 2.0 * reach
-        elif low < ahead < high and turn % 8 < 7:
-            y = ahead
-        else:
-            y = (low + high) / 2.0
-    return low
-
-
-_LONGEST_PRODUCT = 4000  # nodes
 
 
 @dataclass(frozen=True)
@@ -185,7 +97,7 @@ class Profile:
             return other.times(self)
         y, weights, floor = other.hinges
         reach = len(self.values) * self.spacing + len(other.values) * other.spacing
-        spacing = max(other.spacing, reach / _LONGEST_PRODUCT)
+        spacing = max(other.spacing, reach / 4000.0)  # no more nodes
         nodes: Array = spacing * np.arange(math.ceil(reach / spacing), dtype=np.float64)
         values = np.empty(len(nodes))
         _add_chords(self.values, self.spacing, nodes, y, weights, values)

@@ -22,10 +22,9 @@ from dataclasses import dataclass, field
 from typing import Final, Protocol
 
 from dpsparse._checks import safe_repr
-from dpsparse.accounting.adaptive import LIMIT, last_affordable
+from dpsparse.accounting.conversion import LIMIT, gaussian_epsilon, last_affordable, loss_spread
 from dpsparse.accounting.conversion import delta as event_delta
 from dpsparse.accounting.conversion import epsilon as event_epsilon
-from dpsparse.accounting.conversion import gaussian_epsilon, loss_spread
 from dpsparse.accounting.events import (
     Event,
     Exponential,
@@ -39,10 +38,6 @@ from dpsparse.accounting.events import (
 )
 from dpsparse.accounting.guarantee import Phase
 from dpsparse.exceptions import CalibrationError, ParameterError
-
-# The search ends this far below the budget, relatively. Runs inside a run make their plans on the way, so a few tries
-# have to do.
-_CLOSE, _CLOSE_NESTED = 1e-10, 1e-4
 
 
 def calibrate(make_event: Callable[[float], Event], epsilon: float, delta: float) -> float:
@@ -75,7 +70,7 @@ def calibrate(make_event: Callable[[float], Event], epsilon: float, delta: float
         raise ParameterError(f"epsilon must be a positive finite number, got {safe_repr(epsilon)}.")
     if not (0.0 < delta < 1.0):
         raise ParameterError(f"delta must be strictly between 0 and 1, got {safe_repr(delta)}.")
-    return _search(make_event, epsilon, delta, _CLOSE, *_start(make_event, epsilon, delta))
+    return _search(make_event, epsilon, delta, 1e-10, *_start(make_event, epsilon, delta))
 
 
 def _search(
@@ -147,8 +142,6 @@ def _start(
 
 
 REST: Final = None  # the share of the one line that takes what the other lines leave
-# A public bound on the different names of a table: no memory holds more.
-MAX_NAMES = 2**40
 
 
 class Priced(Protocol):
@@ -209,10 +202,9 @@ class Budget:
         self.event(name, share, lambda mu: Exponential(2.0 * mu), note, picks)
 
     def names(self, name: str, share: float | None, leak: float, note: str = "") -> None:
-        """Names that enough rows know, found by a noisy threshold; `leak` of delta pays for names of one row."""
-        self.event(
-            name, share, lambda mu: ThresholdedGaussian(1.0 / mu, 1.0, MAX_NAMES, leak), note
-        )
+        """Names that enough rows know, found by a noisy threshold; `leak` of delta pays for names of one row. No memory
+        holds more than 2^40 different names."""
+        self.event(name, share, lambda mu: ThresholdedGaussian(1.0 / mu, 1.0, 2**40, leak), note)
 
     def event(
         self,
@@ -279,7 +271,7 @@ class Budget:
                     self._event_at,
                     self.epsilon,
                     self.delta,
-                    _CLOSE_NESTED,
+                    1e-4,  # plans are made on the way, so a few tries have to do
                     1.0,
                     math.log(most),
                     most,

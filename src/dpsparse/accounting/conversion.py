@@ -22,16 +22,13 @@ import numpy as np
 
 from dpsparse._checks import safe_repr
 from dpsparse.accounting import events as ev
-from dpsparse.accounting.adaptive import (
-    LIMIT,
-    Profile,
-    bounded_range_profile,
+from dpsparse.accounting.adaptive import Profile, bounded_range_profile, pure_profile
+from dpsparse.accounting.dominance import (
+    gaussian_parameter,
     gaussian_profile,
-    last_affordable,
+    leaf_parameter,
     log_profile,
-    pure_profile,
 )
-from dpsparse.accounting.dominance import gaussian_parameter, leaf_parameter
 from dpsparse.accounting.events import Counts, leaves, loss_bound
 from dpsparse.accounting.objective import delta_profile
 from dpsparse.exceptions import ParameterError
@@ -40,9 +37,7 @@ from dpsparse.exceptions import ParameterError
 _NOTHING_TO_WIN = 1.0 + 1e-9
 # Up to this many steps of a kind the profile is computed. Beyond, the dominating Gaussian is within a few tenths of a
 # per cent of it and costs nothing, unless its table has ended (a parameter above 2.5): then many steps are affordable.
-_FEW, _MANY, _END_OF_TABLE = 128, 2000, 2.5
-# Beyond this standard deviation of the loss (an epsilon of about 250) e^epsilon would overflow in products.
-_LARGE = 20.0
+_FEW = 128
 
 
 @lru_cache(maxsize=1024)
@@ -132,6 +127,49 @@ def dominated_epsilon(event: ev.Event, delta: float) -> float:
     if left <= 0.0:
         return math.inf
     return _epsilon_with_slack(partial(gaussian_epsilon, mu), counts, left)
+
+
+# ---- the search for parameters --------------------------------------------------------------------
+
+LIMIT = math.log(1e30)  # parameters are sought between 1e-30 and 1e30
+
+
+def last_affordable(
+    excess: Callable[[float], float], start: float, slope: float, close: float
+) -> float:
+    """The largest y with excess(y) <= 0, to within `close` of the root; -inf where none is, inf where all are.
+
+    `excess` rises, with a slope of about `slope`: secants from `start`, halving where they do not help. Where it jumps
+    over zero, the last affordable y before the jump is returned.
+    """
+    low, high = -math.inf, math.inf  # affordable, too dear
+    y, reach, steepest, flattest = start, 1.0, 25.0 * slope, 0.05 * slope
+    last: tuple[float, float] | None = None
+    for turn in range(400):
+        f = excess(y)
+        if -close <= f <= 0.0:
+            return y
+        low, high = (max(low, y), high) if f <= 0.0 else (low, min(high, y))
+        if low >= LIMIT:
+            return math.inf
+        if high <= -LIMIT:
+            return -math.inf
+        if high - low < max(1e-13, close / 100.0):
+            return low
+        if last is not None and y != last[0]:
+            slope = min(steepest, max(flattest, (f - last[1]) / (y - last[0])))
+        last = (y, f)
+        ahead = y - (f + close / 2.0) / slope
+        if math.isinf(high - low):  # not enclosed yet: ever longer strides
+            # Where the excess is flat the secants hardly move: after some turns the strides are as long as they may be.
+            least = 1e-9 if turn < 20 else reach
+            stride = math.copysign(min(max(abs(ahead - y) * 1.01, least), reach), ahead - y)
+            y, reach = min(LIMIT, max(-LIMIT, y + stride)), 2.0 * reach
+        elif low < ahead < high and turn % 8 < 7:
+            y = ahead
+        else:
+            y = (low + high) / 2.0
+    return low
 
 
 # ---- pure events ---------------------------------------------------------------------------------
@@ -288,7 +326,8 @@ def dominating_run(key: tuple[tuple[ev.Event, int], ...]) -> DominatingRun:
         size = loss_bound(leaf)
         if size == 0.0:  # infinite noise
             continue
-        if scale < _LARGE and _has_profile(leaf, count):
+        # Beyond a standard deviation of 20 (an epsilon of about 250) e^epsilon would overflow in products.
+        if scale < 20.0 and _has_profile(leaf, count):
             same = ev.Pure(size) if isinstance(leaf, ev.Geometric) and size else leaf
             kinds[same] = kinds.get(same, 0) + count
         else:
@@ -306,7 +345,7 @@ def _has_profile(leaf: ev.Event, count: int) -> bool:
     if isinstance(leaf, ev.ObjectivePerturbation):
         return count <= 3
     return loss_bound(leaf) is not None and (
-        count <= _FEW or (count <= _MANY and loss_spread({leaf: count}) > _END_OF_TABLE)
+        count <= _FEW or (count <= 2000 and loss_spread({leaf: count}) > 2.5)
     )
 
 
@@ -362,7 +401,6 @@ def leaked_delta(counts: Counts) -> float:
 # relative error only, so at an epsilon lower by a shift its tail counts once, and no e^eps does.
 SHIFT = 2.0**-33
 TAIL_LIMIT = 2.0**-19  # below it a run has fewer than 2^54 values, as SHIFT assumes
-_TAIL_OF_A_VALUE, _TAIL_OF_MU2, _SHIFT_OF_MU2, _LARGEST_MU = 2.0**-73, 2.0**-43, 2.0**-21, 4.5
 
 
 def sampler_tail(counts: Counts, epsilon: float = math.inf) -> tuple[float, float]:
@@ -372,12 +410,12 @@ def sampler_tail(counts: Counts, epsilon: float = math.inf) -> tuple[float, floa
         if isinstance(event, ev.RoundedGaussian):
             mu = event.sensitivity / event.scale
             large = mu * mu if mu > 1.0 else 0.0  # at most that many values can move by more than 1
-            tail = event.size * _TAIL_OF_A_VALUE + large * _TAIL_OF_MU2
+            tail = event.size * 2.0**-73 + large * 2.0**-43
             plain = _slack_delta(event.slack, epsilon)
-            if mu > _LARGEST_MU or plain <= tail:
+            if mu > 4.5 or plain <= tail:
                 delta += count * plain
             else:
-                delta, shift = delta + count * tail, shift + count * large * _SHIFT_OF_MU2
+                delta, shift = delta + count * tail, shift + count * large * 2.0**-21
     return delta, shift
 
 

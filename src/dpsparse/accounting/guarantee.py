@@ -296,8 +296,6 @@ if TYPE_CHECKING:
     Settings = TypeVarWithDefault("Settings", covariant=True, default=object)
 else:
     Settings = TypeVar("Settings", covariant=True)
-_LIMIT = 4096.0  # largest sensitivity over noise scale: whole-number sums must fit 63 bits
-_SAME_PRICE = 1e-6  # relative: a calibration on another processor differs by less
 
 
 @dataclass(frozen=True)
@@ -353,7 +351,7 @@ class Plan(Generic[Settings]):
     source: str = ""
     assumptions: tuple[str, ...] = ()
     parameters: Mapping[str, object] = field(default_factory=dict)
-    randomness: str = "cryptographic stream"
+    randomness: str = SECURE
     unit: str = ROW
     n_units: int | None = None  # rows or persons, where their number was declared public
     table: str = FITTED  # which table the guarantee is about
@@ -361,8 +359,8 @@ class Plan(Generic[Settings]):
     settings: Settings = field(default=None, repr=False, compare=False)  # type: ignore[assignment]
 
     def __post_init__(self) -> None:
-        for leaf in leaves(self.event):
-            if isinstance(leaf, RoundedGaussian) and leaf.sensitivity > _LIMIT * leaf.scale:
+        for leaf in leaves(self.event):  # whole-number sums must fit 63 bits
+            if isinstance(leaf, RoundedGaussian) and leaf.sensitivity > 4096.0 * leaf.scale:
                 raise ParameterError(
                     f"epsilon={self.epsilon!r} is no privacy; use math.inf for the exact model."
                 )
@@ -393,7 +391,7 @@ class Plan(Generic[Settings]):
 
     def seeded(self) -> Plan[Settings]:
         """The same fit with repeatable noise: whoever knows the seed can subtract it."""
-        return replace(self, proven=False, randomness="seeded")
+        return replace(self, proven=False, randomness=SEEDED)
 
     def without_settings(self) -> Plan[None]:
         """The price alone: what a model keeps whose settings hold more than its file may."""
@@ -421,7 +419,8 @@ class Plan(Generic[Settings]):
 def _same_numbers(one: Any, other: Any) -> bool:
     """Whether two records are equal up to the last digits of their numbers."""
     if isinstance(one, float) and isinstance(other, float):
-        return math.isclose(one, other, rel_tol=_SAME_PRICE)
+        # A calibration on another processor differs by less.
+        return math.isclose(one, other, rel_tol=1e-6)
     if isinstance(one, dict) and isinstance(other, dict):
         same_keys = one.keys() == other.keys()
         return same_keys and all(_same_numbers(one[key], other[key]) for key in one)

@@ -22,9 +22,8 @@ from dpsparse.audit.replay import declared_costs, loudest, reused
 from dpsparse.audit.subject import Subject
 from dpsparse.mechanisms import MECHANISMS, Release
 from dpsparse.mechanisms.picks import keys
-from dpsparse.private_run import make_releases
 from dpsparse.random import make_generator, streams
-from dpsparse.release import Releases
+from dpsparse.release import Releases, make_releases
 from dpsparse.rows import Query
 from dpsparse.sensitivity import signed_sum
 

@@ -33,13 +33,12 @@ import numpy as np
 
 from dpsparse.accounting.guarantee import Plan
 from dpsparse.mechanisms import Answer, Release, Tilt, Vertices
-from dpsparse.private_run import releases_made_by
 from dpsparse.random import make_generator
-from dpsparse.release import Releases
+from dpsparse.release import Releases, releases_made_by
 from dpsparse.rows import Names, Query, Rows
 
 if TYPE_CHECKING:
-    from dpsparse.methods.frank_wolfe.problem import History
+    from dpsparse.methods.frank_wolfe.run import History
 
 FACT = "fact"  # the kind of what no phase pays for, since no private row has a part in it
 

@@ -17,9 +17,8 @@ from dpsparse.audit.tables import Schema
 from dpsparse.domain import Domain
 from dpsparse.exceptions import ParameterError
 from dpsparse.methods.base import BaseDPLinearModel
-from dpsparse.private_run import releases_made_by
 from dpsparse.random import make_generator
-from dpsparse.release import Releases
+from dpsparse.release import Releases, releases_made_by
 
 
 class Subject:

@@ -24,9 +24,8 @@ from dpsparse.evaluation.scores import (
     score_rows,
 )
 from dpsparse.methods.base import BaseDPLinearModel
-from dpsparse.private_run import private_run
 from dpsparse.random import is_seeded
-from dpsparse.release import Releases
+from dpsparse.release import Releases, private_run
 from dpsparse.rows.histogram import ScoredLabels
 
 if TYPE_CHECKING:

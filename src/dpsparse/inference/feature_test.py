@@ -28,8 +28,7 @@ from dpsparse.exceptions import ParameterError
 from dpsparse.inference import plan as planning
 from dpsparse.inference.defaults import RAREST_CLASS, TEST_SHARES
 from dpsparse.methods.schema import column_names, refuse_weights
-from dpsparse.private_run import private_run
-from dpsparse.release import Releases
+from dpsparse.release import Releases, private_run
 from dpsparse.rows import Rows
 
 if TYPE_CHECKING:

@@ -22,8 +22,7 @@ from dpsparse.inference import plan as planning
 from dpsparse.inference.defaults import INTERVAL_SHARES
 from dpsparse.inference.solve import Found, estimate_weights
 from dpsparse.methods.schema import column_names
-from dpsparse.private_run import private_run
-from dpsparse.release import Releases
+from dpsparse.release import Releases, private_run
 from dpsparse.rows.moments import WIDEST
 
 if TYPE_CHECKING:

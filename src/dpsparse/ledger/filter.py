@@ -35,8 +35,6 @@ from dpsparse.accounting.guarantee import ROW
 
 # This share of delta pays for samplers that are not ideal, slacks and leaks.
 RESERVE = 2.0**-14
-# And this share of epsilon for samplers: it covers every run of plans, as their mu^2 is at most 2 epsilon.
-SHIFT_SHARE = 2.0**-20
 
 
 @dataclass(frozen=True)
@@ -51,8 +49,9 @@ class Terms:
 
     @property
     def shift(self) -> float:
-        """What the filter keeps of epsilon for samplers."""
-        return SHIFT + self.epsilon * SHIFT_SHARE
+        """What the filter keeps of epsilon for samplers: it covers every run of plans, as their mu^2 is at most 2
+        epsilon."""
+        return SHIFT + self.epsilon * 2.0**-20
 
     @property
     def gaussian_delta(self) -> float:

@@ -16,16 +16,13 @@ import numpy as np
 from dpsparse.accounting.events import Gaussian, RoundedGaussian
 from dpsparse.exceptions import CalibrationError
 from dpsparse.mechanisms.base import Answer, Release, difference
-from dpsparse.noise import STEPS, add_integers
-from dpsparse.random import Generator
+from dpsparse.random import STEPS, Generator, add_integers
 
 if TYPE_CHECKING:
     from dpsparse.rows import Query
 
 # Sums without noise are whole numbers too, on a grid this fine: their order does not matter.
 EXACT_BITS = 32
-# Rows from which such sums could leave 63 bits; noise would hide where they wrap around.
-MOST_EXACT = 2**31
 
 
 @dataclass(frozen=True)

@@ -23,8 +23,6 @@ from dpsparse.random import Generator, two_sided_geometric
 if TYPE_CHECKING:
     from dpsparse.rows import Query
 
-_LARGEST = 2**62
-
 
 @dataclass(frozen=True)
 class GeometricNoise(Answer):
@@ -76,7 +74,7 @@ class GeometricNoise(Answer):
     def draw(self, question: np.ndarray, rng: Generator) -> np.ndarray:
         if self.scale > 0.0:
             noisy = int(question[0]) + two_sided_geometric(rng, self.scale)
-            question[0] = min(max(noisy, -_LARGEST), _LARGEST)  # post-processing
+            question[0] = min(max(noisy, -(2**62)), 2**62)  # post-processing
         return question
 
     def bound(self, adjacency: str) -> tuple[Fraction, str]:

@@ -17,14 +17,11 @@ from scipy.special import log_ndtr
 from dpsparse.accounting.events import ThresholdedGaussian
 from dpsparse.mechanisms.base import Answer, Release
 from dpsparse.mechanisms.gaussian import EXACT_BITS, GaussianNoise
-from dpsparse.noise import STEPS, add_integers
-from dpsparse.random import Generator
+from dpsparse.random import STEPS, Generator, add_integers
 from dpsparse.sensitivity import name_threshold, shared_names
 
 if TYPE_CHECKING:
     from dpsparse.rows import Names
-
-_TOLD = np.dtype([("name", object), ("weight", np.int64)])
 
 
 @dataclass(frozen=True)
@@ -64,7 +61,10 @@ class CommonNames(Answer):
         if self.scale > 0.0:
             add_integers(rng, question)
         kept = np.flatnonzero(question > self.limit)
-        return np.array([(self.names.known[j], question[j]) for j in kept], _TOLD)
+        return np.array(
+            [(self.names.known[j], question[j]) for j in kept],
+            [("name", object), ("weight", np.int64)],
+        )
 
     def bound(self, adjacency: str) -> tuple[Fraction, str]:
         return Fraction(shared_names(adjacency).value) / Fraction(self.unit), "L2"

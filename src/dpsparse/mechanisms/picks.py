@@ -25,8 +25,7 @@ from dpsparse.random import Generator
 from dpsparse.sensitivity import Sensitivity, vertex_score
 
 if TYPE_CHECKING:
-    from dpsparse.methods.frank_wolfe.problem import History
-    from dpsparse.methods.frank_wolfe.run import Steps
+    from dpsparse.methods.frank_wolfe.run import History, Steps
     from dpsparse.rows import Query
 
 

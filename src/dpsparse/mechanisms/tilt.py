@@ -16,8 +16,7 @@ import numpy as np
 from dpsparse.accounting.events import ObjectivePerturbation, RoundedGaussian, Sequence
 from dpsparse.exceptions import CalibrationError
 from dpsparse.mechanisms.base import Mechanism, Release
-from dpsparse.noise import LARGEST, STEPS, add_integers, integers
-from dpsparse.random import Generator
+from dpsparse.random import LARGEST, STEPS, Generator, add_integers, integers
 from dpsparse.sensitivity import clipped_gradient_sum
 
 if TYPE_CHECKING:

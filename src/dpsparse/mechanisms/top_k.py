@@ -24,9 +24,6 @@ from dpsparse.jit import njit
 ROUNDING_RANGE = 2.0**-37  # what rounding may add to the range of a draw; plans charge it
 B = 24  # weights up to 2^24 + 1
 MOST_CANDIDATES = 2**28  # the sum of their weights stays below 2^53, the digits of a draw
-LARGEST_SCORE = 2**61  # differences of scores stay below 2^63
-PATIENCE = 64  # rejections before the weights are taken anew
-LN2 = math.log(2.0)
 _UNPROVEN = (
     "The exponential mechanism is proven for up to 2**28 candidates, whole scores of up to 2**61 and a positive "
     "kappa. Nothing was released. This is a bug."
@@ -43,7 +40,8 @@ def top_k(scores: np.ndarray, k: int, kappa: float, rng: np.random.Generator) ->
     if len(scores) > MOST_CANDIDATES or not kappa > 0.0:
         raise InternalError(_UNPROVEN)
     scores = np.ascontiguousarray(scores, np.int64)
-    if scores.size and max(-int(scores.min()), int(scores.max())) > LARGEST_SCORE:
+    # Differences of scores must stay below 2^63.
+    if scores.size and max(-int(scores.min()), int(scores.max())) > 2**61:
         raise InternalError(_UNPROVEN)
     picks = np.empty(k, np.int64)
     if not _draw_without_replacement(scores, k, kappa, rng, picks):
@@ -89,9 +87,9 @@ def _draw_without_replacement(scores, k, kappa, rng, picks):
     gone = np.zeros(scores.size, np.bool_)
     top = _weigh(scores, gone, kappa, weights, sums, side)
     total = sums.sum()
-    rejected, count = 0, 0
+    rejected, count, ln2 = 0, 0, math.log(2.0)
     while count < k:
-        if rejected >= PATIENCE:
+        if rejected >= 64:
             top = _weigh(scores, gone, kappa, weights, sums, side)
             total = sums.sum()
             rejected = 0
@@ -107,11 +105,11 @@ def _draw_without_replacement(scores, k, kappa, rng, picks):
         while r >= weights[j]:
             r -= weights[j]
             j += 1
-        x = math.log(weights[j]) - B * LN2 + kappa * (top - scores[j])
+        x = math.log(weights[j]) - B * ln2 + kappa * (top - scores[j])
         if not x >= 0.0:
             return False
-        n = np.int64(x / LN2)  # leading zero bits keep small probabilities precise
-        if not (_zeros(rng, n) and rng.random() < math.exp(-(x - n * LN2))):
+        n = np.int64(x / ln2)  # leading zero bits keep small probabilities precise
+        if not (_zeros(rng, n) and rng.random() < math.exp(-(x - n * ln2))):
             rejected += 1
             continue
         picks[count] = j

@@ -7,29 +7,29 @@ A family of methods adds `_make_plan` (public numbers only); the settings of its
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping
-from copy import copy
 from dataclasses import KW_ONLY, dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
 import numpy as np
-import scipy.sparse as sp
 from scipy.special import expit, softmax
-from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
-from sklearn.utils.validation import check_is_fitted
+from sklearn.base import ClassifierMixin, RegressorMixin
 
 from dpsparse._cells import read_labels, read_numbers
-from dpsparse._checks import check_choice as check_choice
-from dpsparse._checks import check_count as check_count
-from dpsparse._checks import check_positive as check_positive
 from dpsparse._checks import check_terms, check_width, is_whole, safe_repr
+from dpsparse.accounting import RoundedGaussian, calibrate
 from dpsparse.accounting.budget import Budget
-from dpsparse.accounting.guarantee import PERSON, Guarantee, Phase, Plan
+from dpsparse.accounting.guarantee import PERSON, Phase, Plan
 from dpsparse.domain import OBSERVED, Domain
 from dpsparse.domain.clipping import refuse_malformed, within_limits
 from dpsparse.exceptions import DomainError, ParameterError
-from dpsparse.methods.dask_tables import lazily
-from dpsparse.methods.facts import Facts
+from dpsparse.methods.defaults import (
+    MAX_COLUMNS,
+    MAX_COLUMNS_OF_UNCOUNTED_ROWS,
+    MAX_ENTRIES,
+)
+from dpsparse.methods.fitted import FittedLinearModel, Settings, lazily
 from dpsparse.methods.schema import (
     accuracy,
     check_lengths,
@@ -43,134 +43,99 @@ from dpsparse.methods.schema import (
     refuse_weights,
     warn_if_left_in_rows,
 )
-from dpsparse.methods.solution import Settings
-from dpsparse.private_run import private_run
 from dpsparse.progress import FitProgress, tell
 from dpsparse.random import is_seeded
-from dpsparse.release import Releases
+from dpsparse.release import Releases, private_run
 from dpsparse.rows import Rows
 from dpsparse.rows.sources import Source
+from dpsparse.sensitivity import signed_sum
 
 if TYPE_CHECKING:
     from dpsparse.ledger.account import Ledger
 
-S = TypeVar("S", bound=Settings)
-SPARSE = (sp.csr_array, sp.csr_matrix, sp.csc_array, sp.csc_matrix)
 
+@dataclass(frozen=True)
+class Facts:
+    """What is known of a fit before any row is read."""
 
-class FittedLinearModel(BaseEstimator):
-    """What a fitted linear model has and can do; apart, since fields of the classes below are parameters."""
-
-    coef_: Any
-    intercept_: Any
-    classes_: np.ndarray
-    privacy_: Guarantee
-    plan_: Plan
-    n_iter_: int
-    coef_noise_: np.ndarray
-    drowned_: np.ndarray | None  # columns with large weights whose scale noise hides
-    n_features_in_: int
-    feature_names_in_: np.ndarray
-    feature_names_: tuple[str, ...] | None  # of a model from a file
-    about_: dict[str, str]  # what the command line calls data and target
-    search_: dict[str, Any]  # the settings of the search that chose it
-    _planned_width: int | None = None  # columns that a fit on fewer was priced for
-
-    if TYPE_CHECKING:  # what every kind of model has, for whoever loads one
-
-        def predict(self, X: Any) -> np.ndarray: ...
-
-    def _margins(self, X: Any) -> np.ndarray:
-        check_is_fitted(self)
-        refuse_malformed(X)
-        X = checked_data(self, X, reset=False)
-        coef = self.coef_
-        margins = X @ coef.T
-        if isinstance(margins, SPARSE):
-            margins = margins.toarray()
-        return np.asarray(margins + self.intercept_)
-
-    def plot_weights(self, top: int = 15) -> Any:
-        """A matplotlib figure of the largest weights, with bars of two standard deviations of their noise."""
-        from dpsparse.report.weights import plot_weights
-
-        check_is_fitted(self)
-        return plot_weights(self, top)
-
-    def weights_frame(self) -> Any:
-        """The weights that are not zero as a pandas data frame: weight, noise, and whether it stands out of it."""
-        from dpsparse.report.weights import weights_frame
-
-        check_is_fitted(self)
-        return weights_frame(self)
-
-    def get_support(self, indices: bool = False) -> np.ndarray:
-        """The columns with a weight, as scikit-learn's selectors tell them: a mask, or their numbers.
-
-        ``SelectFromModel(model, prefit=True, threshold=1e-300)`` makes a selector of a fitted model.
-        """
-        check_is_fitted(self)
-        mask = np.zeros(self.coef_.shape[-1], dtype=bool)
-        mask[self.coef_.nonzero()[-1]] = True
-        return np.flatnonzero(mask) if indices else mask
-
-    def sparsify(self) -> Self:
-        """Store `coef_` as CSR, so that prediction costs its non-zeros and not its width."""
-        check_is_fitted(self)
-        if not isinstance(self.coef_, SPARSE):
-            self.coef_ = sp.csr_array(np.atleast_2d(self.coef_))
-        return self
-
-    def densify(self) -> Self:
-        """Store `coef_` as a dense array again; undoes `sparsify`."""
-        check_is_fitted(self)
-        if isinstance(self.coef_, SPARSE):
-            self.coef_ = self.coef_.toarray()
-        return self
-
-    def to_sklearn(self) -> Any:
-        """A plain scikit-learn model with the same predictions, for places without dpsparse."""
-        from sklearn.linear_model import LinearRegression, LogisticRegression
-
-        check_is_fitted(self)
-        plain: Any = LinearRegression()
-        if hasattr(self, "classes_"):
-            plain = LogisticRegression()
-            plain.classes_ = self.classes_.copy()
-            plain.n_iter_ = np.array([self.n_iter_], dtype=np.int32)
-        plain.coef_ = self.coef_.toarray() if isinstance(self.coef_, SPARSE) else self.coef_.copy()
-        plain.intercept_ = copy(self.intercept_)
-        plain.n_features_in_ = self.n_features_in_
-        if hasattr(self, "feature_names_in_"):
-            plain.feature_names_in_ = self.feature_names_in_
-        return plain
+    domain: Domain
+    n_features: int
+    planned_features: (
+        int  # by which looks are chosen: fewer columns than planned for change no price
+    )
+    n_classes: int  # 0 where targets are numbers
+    epsilon: float
+    delta: float
+    adjacency: str
 
     @property
-    def n_nonzero_(self) -> int:
-        """Number of non-zero weights, intercepts not counted."""
-        check_is_fitted(self)
-        return int(
-            self.coef_.count_nonzero()
-            if isinstance(self.coef_, SPARSE)
-            else np.count_nonzero(self.coef_)
+    def of_numbers(self) -> bool:
+        return self.n_classes == 0
+
+    @property
+    def n_outputs(self) -> int:
+        """Weight vectors: one for numbers and two classes, else one per class."""
+        return 1 if self.n_classes <= 2 else self.n_classes
+
+    @property
+    def loss(self) -> str:
+        """The loss of a method that takes slopes at any weights, and so needs them bounded."""
+        if self.of_numbers:
+            return "huber"
+        return "logistic" if self.n_outputs == 1 else "softmax"
+
+    @property
+    def is_private(self) -> bool:
+        return not math.isinf(self.epsilon)
+
+    @property
+    def target_bound(self) -> float:
+        """The unit of targets and weights; one for classes."""
+        return float(self.domain.target_bound or 1.0) if self.of_numbers else 1.0
+
+    @property
+    def fits_in_memory(self) -> bool:
+        """Whether declared rows may be given an entry in every column."""
+        n, d = self.domain.n_samples, self.planned_features
+        return n is not None and d <= MAX_COLUMNS and n * d <= MAX_ENTRIES
+
+    @property
+    def is_table(self) -> bool:
+        """Whether rows may be centred, and are more than the columns."""
+        n, d = self.domain.n_samples, self.planned_features
+        if n is None:
+            return d <= MAX_COLUMNS_OF_UNCOUNTED_ROWS
+        return d <= n and self.fits_in_memory
+
+    @property
+    def effective_rows(self) -> float:
+        """N of the declared rows; infinite without noise."""
+        n = (
+            self.domain.require("n_samples", "The number of effective rows")
+            if self.is_private
+            else 1
         )
+        return effective_rows(int(n), self.epsilon, self.delta, self.adjacency)
 
-    def _repr_mimebundle_(self, **options: Any) -> dict[str, str]:
-        """scikit-learn's diagram, and below it what a fitted model may promise."""
-        output: dict[str, str] = super()._repr_mimebundle_(**options)
-        if "text/html" in output and hasattr(self, "privacy_"):
-            output["text/html"] += self.privacy_._repr_html_()
-        return output
+    def longest_row(self, n_columns: int | None = None) -> float:
+        """Declared bound on the length of a row on some columns; infinite where nothing bounds it."""
+        bound = self.domain.entry_bound(math.inf if self.domain.bounds is None else 1.0)
+        width = self.n_features if n_columns is None else n_columns
+        return min(self.domain.row_norm or math.inf, bound * math.sqrt(width))
 
-    def _repr_html_inner(self) -> str:
-        return self._repr_mimebundle_()["text/html"]
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.target_tags.required = True
-        tags.non_deterministic = True  # secure noise differs from fit to fit
-        return tags
+def effective_rows(n_samples: int, epsilon: float, delta: float, adjacency: str) -> float:
+    """N = n mu: the mean of numbers in [-1, 1] is known to noise of sd 1/N. Infinite without noise.
+
+    Every rule about small tables is a rule about N.
+    """
+    if math.isinf(epsilon):
+        return math.inf
+    mu = calibrate(lambda m: RoundedGaussian(1.0 / m, 1.0, 1), epsilon, delta)
+    return n_samples * mu / signed_sum(1.0, adjacency).value
+
+
+S = TypeVar("S", bound=Settings)
 
 
 @dataclass(eq=False, repr=False)

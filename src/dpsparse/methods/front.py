@@ -15,10 +15,10 @@ import numpy as np
 from dpsparse.accounting import Plan
 from dpsparse.methods import defaults
 from dpsparse.methods.base import BaseDPClassifier, BaseDPLinearModel, BaseDPRegressor, WeightedFit
+from dpsparse.methods.fitted import Settings
 from dpsparse.methods.gradient.estimator import DPGradientClassifier, DPGradientRegressor
 from dpsparse.methods.look.targets import plan_shares_if_few_rows
 from dpsparse.methods.ridge.estimator import DPRidgeRegressor
-from dpsparse.methods.solution import Settings
 from dpsparse.methods.support_first.estimator import DPTwoStageRegressor
 from dpsparse.nonzeros import check_n_nonzero
 from dpsparse.rows.ridge import MOST_ROWS

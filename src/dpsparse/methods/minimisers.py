@@ -23,12 +23,9 @@ from dpsparse.accounting import (
 from dpsparse.domain import Domain
 from dpsparse.domain.clipping import HUGE
 from dpsparse.exceptions import ParameterError
-from dpsparse.noise import LARGEST, STEPS
+from dpsparse.random import LARGEST, STEPS
 from dpsparse.rows.ridge import (
     FARTHEST,
-    LEAST_RIDGE,
-    LEAST_RIDGE_WIDE,
-    MOST_COLUMNS,
     MOST_ROWS,
 )
 from dpsparse.sensitivity import clipped_gradient_sum, tilted_minimiser
@@ -44,7 +41,7 @@ def longest_row(domain: Domain, n_columns: int) -> float:
 
 def least_ridge(n_columns: int) -> float:
     """In units of the curvature of a row: where a minimiser on that many columns is certified on the largest table."""
-    return max(LEAST_RIDGE, LEAST_RIDGE_WIDE * float(n_columns) ** 2)
+    return max(2.0**-20, 2.0**-28 * float(n_columns) ** 2)
 
 
 def check_ridge(
@@ -62,9 +59,9 @@ def check_ridge(
             f"n_samples={n_samples}: minimisers are proven for up to {MOST_ROWS} rows. "
             "DPGradientClassifier and DPGradientRegressor take more."
         )
-    if n_columns > MOST_COLUMNS:
+    if n_columns > 2**26:
         raise ParameterError(
-            f"Minimisers are proven for up to {MOST_COLUMNS} columns. "
+            f"Minimisers are proven for up to {2**26} columns. "
             "DPGradientClassifier and DPGradientRegressor take more."
         )
 

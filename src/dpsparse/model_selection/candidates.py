@@ -20,7 +20,7 @@ from sklearn.model_selection import ParameterGrid
 from dpsparse._checks import is_real, safe_repr
 from dpsparse.exceptions import ParameterError
 from dpsparse.methods.base import BaseDPLinearModel, hyper_parameters
-from dpsparse.methods.solution import Solution
+from dpsparse.methods.fitted import Solution
 from dpsparse.nonzeros import MASS, check_n_nonzero, keep_nonzeros
 
 Candidate = dict[str, Any]

@@ -33,7 +33,7 @@ from dpsparse.accounting import (
 from dpsparse.accounting.events import leaves
 from dpsparse.exceptions import ParameterError
 from dpsparse.methods.base import BaseDPLinearModel
-from dpsparse.methods.solution import Settings, Solution
+from dpsparse.methods.fitted import Settings, Solution
 from dpsparse.model_selection.candidates import Candidate, apply_free_parameters, group_by_fit
 from dpsparse.model_selection.defaults import CHOICE_SHARE, SEARCH_SHARE
 from dpsparse.preprocessing.pipeline import replan_for_width

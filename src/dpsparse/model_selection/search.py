@@ -24,18 +24,17 @@ from dpsparse.accounting.guarantee import FITTED, PERSON, PREPARED, RAW, ROW
 from dpsparse.domain.clipping import within_limits
 from dpsparse.exceptions import ParameterError
 from dpsparse.methods.base import BaseDPLinearModel
+from dpsparse.methods.fitted import Solution
 from dpsparse.methods.schema import (
     refuse_weights,
 )
-from dpsparse.methods.solution import Solution
 from dpsparse.model_selection.candidates import list_candidates, model_parameters
 from dpsparse.model_selection.design import FIT, Search, Setting, price_search
 from dpsparse.preprocessing._step import SOURCE as PREPARATION
 from dpsparse.preprocessing._step import warn_weak
 from dpsparse.preprocessing.pipeline import DPPipeline, RawTable, add_empty_columns
-from dpsparse.private_run import private_run
 from dpsparse.random import is_seeded
-from dpsparse.release import Releases
+from dpsparse.release import Releases, private_run
 from dpsparse.rows import RawRows, Rows
 from dpsparse.rows.sources import Source
 

@@ -30,9 +30,8 @@ from dpsparse.accounting.guarantee import PERSON, ROW
 from dpsparse.exceptions import BudgetWarning, DomainError, ParameterError, SchemaError
 from dpsparse.preprocessing._tables import Header, Table, read_table
 from dpsparse.preprocessing.defaults import LEAK_SHARE, MAX_FRAME_COLUMNS
-from dpsparse.private_run import private_run
 from dpsparse.random import is_seeded
-from dpsparse.release import Releases
+from dpsparse.release import Releases, private_run
 from dpsparse.rows import RawRows
 
 if TYPE_CHECKING:

@@ -23,9 +23,8 @@ from dpsparse.exceptions import DomainError, ParameterError, SchemaError
 from dpsparse.preprocessing._step import SOURCE, check_persons
 from dpsparse.preprocessing._tables import KINDS, Table, kinds, numbers, read_table
 from dpsparse.preprocessing.defaults import LOOK_TARGET_SHARE, MIN_COUNT_IN_SDS
-from dpsparse.private_run import private_run
 from dpsparse.random import is_seeded
-from dpsparse.release import Releases
+from dpsparse.release import Releases, private_run
 from dpsparse.rows import RawRows
 
 if TYPE_CHECKING:

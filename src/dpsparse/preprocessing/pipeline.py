@@ -36,12 +36,12 @@ from dpsparse.accounting.guarantee import PREPARED, RAW
 from dpsparse.domain import Domain
 from dpsparse.exceptions import DPSparseError, ParameterError
 from dpsparse.methods.base import BaseDPLinearModel
+from dpsparse.methods.fitted import Settings
 from dpsparse.methods.schema import (
     check_lengths,
     refuse_weights,
     warn_if_left_in_rows,
 )
-from dpsparse.methods.solution import Settings
 from dpsparse.preprocessing._step import (
     SOURCE,
     Step,
@@ -51,9 +51,8 @@ from dpsparse.preprocessing._step import (
     warn_weak,
 )
 from dpsparse.preprocessing._tables import Header, Table
-from dpsparse.private_run import private_run
 from dpsparse.random import is_seeded
-from dpsparse.release import Releases
+from dpsparse.release import Releases, private_run
 from dpsparse.rows import RawRows, Rows
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from dpsparse._checks import check_count, check_positive
 from dpsparse.accounting import NonPrivate, Phase, Plan
 from dpsparse.losses import Loss, get_loss
 from dpsparse.methods.base import BaseDPLinearModel
-from dpsparse.methods.solution import Solution
+from dpsparse.methods.fitted import Solution
 from dpsparse.release import Releases
 from dpsparse.rows import Rows
 

@@ -24,7 +24,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from dpsparse._checks import check_count, check_positive
 from dpsparse.losses import Squared
-from dpsparse.methods.frank_wolfe import Problem, RowArrays, Run
+from dpsparse.methods.frank_wolfe.run import Problem, RowArrays, Run
 from dpsparse.methods.frank_wolfe.solve import resolution_without_noise
 from dpsparse.random import make_generator
 

@@ -25,9 +25,8 @@ from scipy.special import softmax
 from dpsparse.accounting import Event, Phase, Plan, Pure, Repeated
 from dpsparse.accounting import epsilon as spent_epsilon
 from dpsparse.methods.base import BaseDPClassifier, BaseDPRegressor
-from dpsparse.methods.frank_wolfe import Problem, choose_resolution
-from dpsparse.methods.frank_wolfe.run import Steps
-from dpsparse.methods.solution import Solution
+from dpsparse.methods.fitted import Solution
+from dpsparse.methods.frank_wolfe.run import Problem, Steps, choose_resolution
 from dpsparse.published._base import PrintedFit, PublishedBall
 from dpsparse.release import Releases
 from dpsparse.rows import Rows

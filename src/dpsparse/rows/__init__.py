@@ -2,9 +2,8 @@
 
 from dpsparse.rows.columns import Names, NumberColumns, RawRows
 from dpsparse.rows.memory import Rows
-from dpsparse.rows.parts import Query
+from dpsparse.rows.parts import Margins, Query
 from dpsparse.rows.ridge import RidgeProblem, RidgeRows
-from dpsparse.rows.short import Margins
 from dpsparse.rows.unit import UnitRows
 
 __all__ = [

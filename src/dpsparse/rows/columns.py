@@ -24,8 +24,7 @@ from dpsparse.domain import Domain
 from dpsparse.domain.clipping import Part, by_person
 from dpsparse.rows import kernels
 from dpsparse.rows.memory import Rows
-from dpsparse.rows.parts import InMemory, Parts, Query
-from dpsparse.rows.short import cells
+from dpsparse.rows.parts import InMemory, Parts, Query, cells
 from dpsparse.sensitivity import column_cells, shared_names
 
 # Powers of two that have a cell of their own; smaller numbers are about zero, larger ones are as the largest.

@@ -47,9 +47,6 @@ from dpsparse.rows.tasks import (
     together,
 )
 
-_SMALL = (
-    2**18
-)  # bytes that may travel inside all tasks of a query together, which saves a round trip
 _LOST = (
     OSError,
     CommClosedError,
@@ -155,7 +152,7 @@ class _Settings:
 
     def sent(self, f: Callable[..., Any], n_tasks: int) -> Any:
         """A function with its released numbers: as it is if short, else as a task, which has lineage."""
-        if n_tasks * len(pickle.dumps(f, protocol=5)) <= _SMALL:
+        if n_tasks * len(pickle.dumps(f, protocol=5)) <= 2**18:  # which saves a round trip
             return f
         return self.submit(_same, f)
 

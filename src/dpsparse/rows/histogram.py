@@ -26,9 +26,8 @@ import numpy as np
 
 from dpsparse.domain.clipping import TINY, by_person
 from dpsparse.jit import njit
-from dpsparse.rows.parts import InMemory, Parts, Query
+from dpsparse.rows.parts import InMemory, Parts, Query, cells, count, short_sum
 from dpsparse.rows.persons import means
-from dpsparse.rows.short import cells, count, short_sum
 from dpsparse.sensitivity import feature_masses, signed_sum
 
 LONGEST_LOSS = 6.0  # log loss of a row is cut here: a probability of .0025

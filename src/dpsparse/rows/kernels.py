@@ -25,16 +25,13 @@ from dpsparse.jit import fetch, njit
 from dpsparse.rows.loss_kernels import LOGISTIC, inner, slope, softmax
 
 ROW, SLOPE = 2.0**29, 2.0**24  # units of a row of length 1, of a slope as large as its clip
-SLOPE_SQUARES = 2**48
 SAFE_ROW = ROW * (1.0 - 2.0**-20)  # rounding must not cost a row, so rows are this much shorter
 # Squares of whole numbers are added in float64: for fewer than 2^31 entries the sum is right to 2^-22.
 CERTAIN = 1.0 - 2.0**-21
 SAFE = 1.0 - 2.0**-30  # the same for short vectors
-MOST_ROWS, MOST_ENTRIES = 1024, 2**15  # that a kernel looks at twice
 MASSES, TOTALS, SQUARES = range(3)  # what is summed column by column
 
 FAR = 2**16  # numbers that outgrow the nearest caches
-AHEAD = np.uint64(128)  # entries to look ahead then
 
 _jit: Any = njit(cache=True, nogil=True, error_model="numpy")
 
@@ -50,7 +47,7 @@ def _within(x, limit):
 @inner
 def _look_ahead(columns, p, numbers):
     """Ask for the number that an entry some way behind entry p will need."""
-    later = min(p + AHEAD, np.uint64(columns.size - 1))
+    later = min(p + np.uint64(128), np.uint64(columns.size - 1))
     fetch(numbers, np.uint64(np.uint32(columns[later])))
 
 
@@ -211,7 +208,7 @@ def _whole_slopes(
     for k in range(K):
         r[k] = _within(r[k] * unit, most)
         whole += np.int64(r[k]) ** 2
-        if whole > SLOPE_SQUARES:  # at once: 2^15 squares of at most 2^48 would wrap around
+        if whole > 2**48:  # SLOPE squared, at once: 2^15 squares of at most 2^48 would wrap around
             r[:] = 0.0
             return False
     if worth.size > 0:
@@ -227,10 +224,11 @@ def gradient_one(
 ):  # fmt: skip
     """One output: out_j += whole part of R_i Z_ij * fine, some rows at a time, which the second look finds in
     the cache."""
-    sums, r = out.reshape(out.size), np.empty(MOST_ROWS)
+    most_rows, most_entries = 1024, 2**15  # that are looked at twice
+    sums, r = out.reshape(out.size), np.empty(most_rows)
     while start < stop:
         end = start + 1
-        while end < min(stop, start + MOST_ROWS) and indptr[end] - indptr[start] < MOST_ENTRIES:
+        while end < min(stop, start + most_rows) and indptr[end] - indptr[start] < most_entries:
             end += 1
         _slopes_of_one(
             indptr, columns, z, constant, targets, worth, weights, constant_weight, offset,

@@ -15,17 +15,12 @@ from typing import Any
 
 import numpy as np
 
+from dpsparse.arithmetic import LN2_HIGH, LN2_LOW
 from dpsparse.jit import njit
 
 LOGISTIC, SQUARED, HUBER, SOFTMAX = range(4)
 CODES = {"logistic": LOGISTIC, "squared": SQUARED, "huber": HUBER, "softmax": SOFTMAX}
 SLOPE_UNITS = 2.0**28  # of a slope as large as its bound: products with float32 are exact
-# ln 2, and in two parts, the first of 32 bits, so that its product with an exponent is exact.
-_LN2, _LN2_HIGH, _LN2_LOW = (
-    0.6931471805599453,
-    6.93147180369123816490e-01,
-    1.90821492927058770002e-10,
-)
 
 # Called from kernels only, whose cached code holds them: without wrappers for Python they compile in half the time.
 inner: Any = njit(nogil=True, error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True)  # type: ignore[call-overload, unused-ignore]
@@ -37,8 +32,8 @@ def exp(x):
     if not x >= -99.0:  # also where x is not a number
         x = -99.0
     x = min(x, 99.0)
-    n = np.rint(x * (1 / _LN2))
-    r = (x - n * _LN2_HIGH) - n * _LN2_LOW
+    n = np.rint(x * (1 / 0.6931471805599453))
+    r = (x - n * LN2_HIGH) - n * LN2_LOW
     z = r * r
     odd = 1 / 6 + z * (
         1 / 120 + z * (1 / 5040 + z * (1 / 362880 + z * (1 / 39916800 + z / 6227020800)))

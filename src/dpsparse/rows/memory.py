@@ -25,10 +25,18 @@ from dpsparse.exceptions import ParameterError
 from dpsparse.jit import njit
 from dpsparse.rows import sources
 from dpsparse.rows.cells import CellsAt, cell_scores
-from dpsparse.rows.parts import InMemory, Parts, Query
+from dpsparse.rows.parts import (
+    InMemory,
+    Parts,
+    Query,
+    cells,
+    count,
+    joined,
+    refuse_many_classes,
+    short_sum,
+)
 from dpsparse.rows.persons import at_most
 from dpsparse.rows.ridge import RidgeRows
-from dpsparse.rows.short import cells, count, refuse_many_classes, short_sum
 from dpsparse.rows.unit import UnitRows
 from dpsparse.sensitivity import class_counts, count_and_total, signed_sum
 
@@ -173,7 +181,7 @@ class Rows:
 
     def gathered(self) -> Part:
         """All rows in one part, in this process."""
-        return sources.joined(self._parts.collect(_same))
+        return joined(self._parts.collect(_same))
 
     def _in_own_unit(self, rows: Part) -> np.ndarray:
         """Targets in their own unit."""

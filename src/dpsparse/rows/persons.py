@@ -9,7 +9,7 @@ is 1, and 1.0 - 0.9 is a tenth. Here the norm is that of the whole numbers V_p t
 follows, which shortens (docs/proofs/persons.md, Lemmas 1 and 2).
 
 Means over the rows of a person serve short vectors (counts, totals, shares of rows below a point).
-Nothing of kernels.py runs inside these kernels: Numba's cache does not notice edits in another file.
+No function of kernels.py runs inside these kernels: Numba's cache does not notice edits in another file.
 """
 
 # mypy: disable-error-code="no-untyped-def"
@@ -23,11 +23,7 @@ import numpy as np
 
 from dpsparse.domain.clipping import Part
 from dpsparse.jit import njit
-
-PRODUCT = 2.0**53  # a slope of its clip times an entry of a row of length one: SLOPE * ROW
-ROOM = 9  # 2^9 products of 2^53 fit 63 bits; the sums of persons with more rows lose low bits
-CERTAIN = 1.0 - 2.0**-21  # float64 sums of fewer than 2^31 squares are right to 2^-22
-SHORTER = 1.0 - 2.0**-20  # what is scaled down, is scaled to a little below the bound
+from dpsparse.rows.kernels import CERTAIN, ROW, SLOPE
 
 _jit = njit(cache=True, nogil=True, error_model="numpy")
 
@@ -123,6 +119,7 @@ def _sums(
     out, out_constant,
 ):  # fmt: skip
     K = slopes.shape[1]
+    room = 9  # 2^9 products of 2^53 fit 63 bits; the sums of persons with more rows lose low bits
     widest = 0
     for p in range(start, stop):
         widest = max(widest, first[p + 1] - first[p])
@@ -131,7 +128,7 @@ def _sums(
         size = first[p + 1] - first[p]
         rows = starts[p + 1] - starts[p]
         shift = 0
-        while (rows - 1) >> (shift + ROOM) > 0:
+        while (rows - 1) >> (shift + room) > 0:
             shift += 1
         total[: size + 1] = 0
         for i in range(starts[p], starts[p + 1]):
@@ -142,8 +139,8 @@ def _sums(
                 for q in range(indptr[i], indptr[i + 1]):
                     total[slot[q], k] += (r * np.int64(z[q])) >> shift
                 total[size, k] += (r * np.int64(constant[i])) >> shift
-        product = PRODUCT / 2.0**shift
-        most = np.int64(min(largest, 2.0**ROOM) * product)
+        product = SLOPE * ROW / 2.0**shift
+        most = np.int64(min(largest, 2.0**room) * product)
         squares = 0.0
         for j in range(size + 1):
             for k in range(K):
@@ -152,7 +149,7 @@ def _sums(
         scale = 2.0**shift * fine
         bound = longest * product
         if not squares <= bound * bound * CERTAIN:
-            scale *= bound / np.sqrt(squares) * SHORTER
+            scale *= bound / np.sqrt(squares) * (1.0 - 2.0**-20)  # a little below the bound
         for j in range(size):
             for k in range(K):
                 out[columns[first[p] + j], k] += np.int64(total[j, k] * scale)

@@ -46,21 +46,14 @@ if TYPE_CHECKING:
     from dpsparse.domain.clipping import Part
     from dpsparse.rows.memory import Rows
 
-LEAST_RIDGE = (
-    2.0**-20
-)  # of a row's largest curvature: where the arithmetic below is proven for narrow rows
-LEAST_RIDGE_WIDE = 2.0**-28  # times the squared number of columns: the same for wide ones
-MOST_ROWS = (
-    2**25
-)  # declared ones: half of what Lemma 2 allows, and a sixteenth of what fits a word of a sum
+# Declared rows: half of what Lemma 2 allows, and a sixteenth of what fits a word of a sum.
+MOST_ROWS = 2**25
 LARGEST_TABLE = 3 * 2**24  # rows that are there: Lemma 2 has n + B <= 2^27, and B is n and FARTHEST
 FARTHEST = 2.0**25  # |tilt| or ridge |centre| in gradients of a row: what that leaves
-MOST_COLUMNS = 2**26
 # Why persons with several rows are refused, or need a bound on their number.
 ONE_ROW = "objective perturbation is proven for one row of a person."
 MANY_ROWS = "every row of a person moves the result, so the noise grows with a public bound on their number."
 _DENSE_HESSIAN = 1500  # columns up to which a Newton system is factored
-_HALVINGS, _ROUGH_STEPS = 60, 30
 BITS = 33  # of either word of a contribution: 2^29 of them fit 63
 
 _jit = njit(cache=True, nogil=True, error_model="numpy")
@@ -278,7 +271,7 @@ def minimise(problem: RidgeProblem, tilt: np.ndarray | None = None) -> Precise:
     start = Precise(problem.centre.copy(), np.zeros(problem.rows.width))
     if tilt is not None:
         start = start.plus(-tilt / problem.ridge)
-    near, _ = _search(problem, tilt, start, problem.guess, problem.tol / 4, _ROUGH_STEPS)
+    near, _ = _search(problem, tilt, start, problem.guess, problem.tol / 4, 30)
     start = near if np.all(np.isfinite(near.high)) else start
     found, norm = _search(problem, tilt, start, problem.evaluate, problem.tol / 2, math.inf)
     if not norm <= problem.tol / 2:  # a norm that is not a number ends the search as well
@@ -323,7 +316,7 @@ def _steps(
     # To 26 bits, because the last digits are those of the machine's linear algebra.
     step = _leading_bits(_newton(problem, theta, gradient, norm))
     if np.all(np.isfinite(step)) and _dot(step, gradient) > 0.0:
-        for halving in range(_HALVINGS):
+        for halving in range(60):
             yield step * 0.5**halving
     # Between theta and here the curvature is at most that of all rows at once, at their largest.
     n, most = problem.rows.size

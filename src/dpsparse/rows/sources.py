@@ -30,14 +30,13 @@ from dpsparse.io.streams import Layout
 from dpsparse.io.svmlight import iter_svmlight
 from dpsparse.io.tables import Block, Chosen, batch_blocks, table_blocks
 from dpsparse.progress import told_if_slow
+from dpsparse.rows.parts import joined
 from dpsparse.rows.spool import Stored
 
 if TYPE_CHECKING:
     from dpsparse.rows.memory import Rows
 
-# A part is this share of the memory a fit may use: beside it stand the part made of it and one block of text.
-_SHARE = 1 / 24
-_SMALLEST, LARGEST = 2**20, 2**26
+LARGEST = 2**26  # bytes of a part
 Size = int | float | str
 Directory = str | os.PathLike[str] | None
 Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
@@ -71,6 +70,11 @@ def read_size(size: Size) -> int:
     return int(amount)
 
 
+def bytes_of_a_part(memory: int) -> int:
+    """A share of the memory a fit may use: beside it stand the part made of it and one block of text."""
+    return min(max(memory // 24, 2**20), LARGEST)
+
+
 @dataclass(eq=False, repr=False)
 class Blocks(Source):
     """A stream of blocks (X, y), clipped and spooled once for each domain."""
@@ -101,7 +105,7 @@ class Blocks(Source):
 
     def _spooled(self, domain: Domain, labels: np.ndarray | None, weights: Any) -> Stored:
         store, n_rows = Stored(self.directory, self.memory), 0
-        full = min(max(int(self.memory * _SHARE), _SMALLEST), LARGEST)
+        full = bytes_of_a_part(self.memory)
         with told_if_slow("dpsparse: reading rows"):
             for part in in_parts(self.blocks(labels), domain, labels, full, weights):
                 store.append(part)
@@ -134,22 +138,6 @@ def in_parts(
         raise SchemaError(ONE_WEIGHT_EACH)
     if waiting:
         yield joined(waiting)
-
-
-def joined(parts: Sequence[Part]) -> Part:
-    """One part of several."""
-    if len(parts) == 1:
-        return parts[0]
-    lengths = np.concatenate([np.diff(part.indptr) for part in parts])
-    indptr = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
-    return Part(
-        indptr.astype(parts[0].indptr.dtype if indptr[-1] < 2**31 else np.int64),
-        np.concatenate([part.indices for part in parts]),
-        np.concatenate([part.values for part in parts]),
-        np.concatenate([part.targets for part in parts]),
-        parts[0].n_features,
-        worth=None if parts[0].worth is None else np.concatenate([part.worth for part in parts]),
-    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -301,7 +289,7 @@ def of_csr(
         raise SchemaError("X and y have different numbers of rows; pass one target per row.")
     y = decoded(y)
     size = read_size(memory)
-    most = int(min(max(size * _SHARE, _SMALLEST), LARGEST)) // 16  # entries of a block
+    most = bytes_of_a_part(size) // 16  # entries of a block
 
     def blocks(labels: np.ndarray | None) -> Iterator[Block]:
         start, n = 0, X.shape[0]

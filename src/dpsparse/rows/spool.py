@@ -24,7 +24,6 @@ from typing import Any
 
 import numpy as np
 
-_SMALL = 4  # what is this many times smaller than what it is made of is stored at once
 COPIES = 2  # of the rows in memory, where they are not streamed: as they are, and by columns
 
 
@@ -142,7 +141,8 @@ class Made(Streamed):
         for i, part in enumerate(self._source.each()):
             made = self._f(part) if self._own is None else self._f(part, self._own[i])
             if i == 0:
-                keeps = keeps or _SMALL * size_of(made) <= size_of(part)
+                # What is four times smaller than what it is made of is stored at once.
+                keeps = keeps or 4 * size_of(made) <= size_of(part)
             if keeps:
                 store.append(made)
             yield made

@@ -17,9 +17,8 @@ import numpy as np
 from dpsparse.domain.clipping import Part
 from dpsparse.rows import kernels
 from dpsparse.rows.loss_kernels import CODES
-from dpsparse.rows.parts import Parts, Query
+from dpsparse.rows.parts import MarginPart, Margins, Parts, Query, count
 from dpsparse.rows.persons import Persons
-from dpsparse.rows.short import MarginPart, Margins, count
 from dpsparse.sensitivity import clipped_gradient_sum, feature_masses, vertex_score
 from dpsparse.threads import over_rows, sum_over_rows
 

@@ -1,4 +1,4 @@
-"""Every tuned number of Frank-Wolfe and of screening; plan.py has the rules.
+"""Every tuned number of Frank-Wolfe and of screening; solve.py has the rules.
 
 Chosen on training splits: dpsparse lab run board --training --methods "DPLasso; DPScreenedLasso".
 """

@@ -7,25 +7,19 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from dpsparse._checks import safe_repr
+from dpsparse._checks import check_count, check_positive, safe_repr
 from dpsparse.accounting import Budget, Plan
 from dpsparse.exceptions import ParameterError
-from dpsparse.methods.base import (
-    BaseDPClassifier,
-    BaseDPLinearModel,
-    BaseDPRegressor,
-    check_count,
-    check_positive,
-)
-from dpsparse.methods.frank_wolfe.plan import (
+from dpsparse.methods.base import BaseDPClassifier, BaseDPLinearModel, BaseDPRegressor
+from dpsparse.methods.fitted import Settings
+from dpsparse.methods.frank_wolfe.run import History
+from dpsparse.methods.frank_wolfe.solve import (
     choose,
     fewest_effective_rows,
     price,
     temperature,
 )
-from dpsparse.methods.frank_wolfe.problem import History
 from dpsparse.methods.look.targets import plan_mean_if_few_rows
-from dpsparse.methods.solution import Settings
 from dpsparse.nonzeros import NNonzero, check_n_nonzero
 from dpsparse.rows.ridge import MANY_ROWS
 

@@ -48,10 +48,7 @@ EXACT, OPENING, BOXES = 0, 1, 2  # how it is made; OPENING: boxes will be centre
 NOTHING, RETUNE, BROKEN = 0, 1, 2
 
 B = 20  # weights span 2^-20 .. 1 of the top; totals of 2^31 cells stay below 2^52
-HEADROOM = 3  # empty depths above the largest cell, so that it may rise
 LN2 = math.log(2.0)
-# The envelope of a proposal holds up to this much in its logarithm: rounding alone stays below 1e-12.
-ENVELOPE_ROUNDING = 1e-9
 
 _SCALARS = np.dtype(
     [
@@ -410,7 +407,9 @@ def _rebuild(sampler, sc):
     for j in range(slack.size):
         for cell in range(j * K, j * K + K):
             largest = max(largest, abs(np.int64(score[cell])) + slack[j])
-    top = (largest // width + 1 + HEADROOM) * width
+    top = (
+        largest // width + 4
+    ) * width  # three empty depths above the largest cell, so that it may rise
     for d in range(B + 1):
         for m in range(start[d], start[d] + size[d]):
             slot[members[m]] = 0
@@ -523,7 +522,7 @@ def _draw(st, rng, t):
             continue
         g, e = np.int64(sampler.score[cell]), np.int64(sampler.slack[cell // sc.outputs])
         least = kappa * (top - sign * g - e) - d * LN2  # - log of the upper end
-        if least < -ENVELOPE_ROUNDING:
+        if least < -1e-9:  # rounding alone stays below 1e-12
             sc.event = BROKEN
             break
         # Small probabilities keep their relative precision: zero bits first, which both ends require.

@@ -5,7 +5,7 @@
     picks   T signed vertices, each drawn by the exponential mechanism on whole-number scores        released
     weights = a function of the picks                                                                post-processing
 
-    "table"     x <- D (x - m) sqrt(d)/l, entries of typical size one (methods/look/table.py), clipped to 1.5
+    "table"     x <- D (x - m) sqrt(d)/l, entries of typical size one (methods/look/rows.py), clipped to 1.5
     "entries"   b = median over the rows of |x_i|/sqrt(non-zeros of x_i), by noisy counts; the kernel cuts entries to b
     numbers     y <- (y - mean)/c, Huber's loss with cutoff 1: slopes have a bound for any ball
     ball        radius reach/b: margins of at most `reach`, in cutoffs
@@ -23,18 +23,38 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 import numpy as np
+from scipy.stats import binom
 
 from dpsparse import arithmetic
-from dpsparse.losses import Huber, Loss
+from dpsparse.accounting import REST, Budget
+from dpsparse.exceptions import ParameterError
+from dpsparse.losses import Huber, Logistic, Loss, Softmax, Squared
+from dpsparse.mechanisms.top_k import ROUNDING_RANGE
+from dpsparse.methods.base import Facts
+from dpsparse.methods.fitted import Solution
 from dpsparse.methods.frank_wolfe import defaults
-from dpsparse.methods.frank_wolfe.problem import Problem, Units, choose_resolution
-from dpsparse.methods.frank_wolfe.run import Steps
-from dpsparse.methods.frank_wolfe.screening import picked_beyond_chance
-from dpsparse.methods.look.defaults import CUTOFF_PER_SPREAD
-from dpsparse.methods.look.table import look_at_table, release_entry_size
-from dpsparse.methods.look.targets import contrasts, release_mean, release_spread
-from dpsparse.methods.solution import Solution
-from dpsparse.nonzeros import NNonzero, PrivateCount, keep_nonzeros, top_k
+from dpsparse.methods.frank_wolfe.run import (
+    History,
+    Problem,
+    Steps,
+    Units,
+    check_public,
+    choose_resolution,
+)
+from dpsparse.methods.look.defaults import (
+    CUTOFF_PER_SPREAD,
+    MIN_EFFECTIVE_ROWS_TO_FIT,
+    QUANTILE_COUNTS,
+)
+from dpsparse.methods.look.rows import ENTRY_HALVINGS, look_at_table, release_entry_size
+from dpsparse.methods.look.targets import (
+    add_look,
+    contrasts,
+    release_mean,
+    release_spread,
+    table_looks,
+)
+from dpsparse.nonzeros import NNonzero, PrivateCount, count_event, keep_nonzeros, top_k
 from dpsparse.release import Releases
 from dpsparse.rows import Rows
 from dpsparse.sensitivity import vertex_score_range
@@ -171,3 +191,180 @@ def keep_weights(
         return int(np.count_nonzero(weights))
 
     return top_k(coef, releases.count("number of weights", rule, count_without_noise, coef.size))
+
+
+# ---- screening: weights of columns that were picked no more often than chance are dropped ---------
+# Khanna, Lu, Raff (2023) and its sequel; their own rules are in `published/`. The rule reads released picks and nothing
+# else, so it is post-processing and costs nothing. Proof: docs/proofs/screening.md.
+
+
+def picked_beyond_chance(history: History, level: float) -> np.ndarray:
+    """Which weights, of shape (n_outputs, n_features), were picked significantly often with one sign.
+
+    A weight stays if |times picked with + minus times picked with -| reaches the smallest s with P(|net| >= s) <=
+    level: if every pick were uniform, it would be kept with probability at most `level`.
+    """
+    net = np.zeros((history.n_outputs, history.n_features + 1), np.int64)
+    np.add.at(net, (history.outputs, history.features), history.signs)
+    net = net[:, :-1]  # without the intercept
+    return np.asarray(np.abs(net) >= count_threshold(len(history.signs), net.size, level))
+
+
+def count_threshold(n_steps: int, n_weights: int, level: float) -> int:
+    """Smallest s with P(|N+ - N-| >= s) <= level for n_steps uniform picks of 2 n_weights vertices."""
+    s = 0
+    while net_tail(n_steps, n_weights, s) > level and s <= n_steps:
+        s += 1
+    return s
+
+
+def net_tail(n_steps: int, n_weights: int, s: int) -> float:
+    """P(|N+ - N-| >= s) of one weight for n_steps uniform picks of 2 n_weights vertices."""
+    if s <= 0:
+        return 1.0
+    picks = np.arange(n_steps + 1)
+    chance = binom.pmf(picks, n_steps, 1.0 / n_weights)
+    relevant = chance > 0.0
+    picks, chance = picks[relevant], chance[relevant]
+    # given N picks, N+ ~ Bin(N, 1/2): |2 N+ - N| >= s on two mirrored tails
+    return float(chance @ (2.0 * binom.sf(np.ceil((picks + s) / 2.0) - 1, picks, 0.5)))
+
+
+# ---- settings and price, from public facts alone ---------------------------------------------------
+
+
+def choose(
+    facts: Facts,
+    *,
+    radius: float | None,
+    n_iter: int | None,
+    fit_intercept: bool,
+    n_nonzero: NNonzero,
+    level: float | None = None,
+) -> Settings:
+    """The ball, the steps, and what is released of the scales that nobody declared."""
+    domain = replace(facts.domain, feature_bound=facts.domain.entry_bound())
+    bound, n, d = domain.entry_bound(), domain.n_samples, facts.n_features
+    released = radius is None and n is not None
+    released = released and facts.effective_rows >= fewest_effective_rows(d)
+    if n_iter is None:
+        if released:
+            n_iter = choose_steps(facts.effective_rows, d)
+        else:
+            n_iter = choose_declared_steps(n, facts.epsilon)
+    looks = {} if facts.of_numbers or not fit_intercept else {"prior": facts.n_classes}
+    if released:
+        looks |= choose_looks(facts)
+    if radius is None:
+        radius = (facts.target_bound if facts.of_numbers else 10.0) / bound
+    loss = choose_loss(facts)
+    return Settings(
+        loss=loss,
+        radius=float(radius),
+        feature_bound=bound,
+        slope_bound=loss.slope_bound(domain, float(radius)),
+        n_iter=n_iter,
+        n_outputs=facts.n_outputs,
+        fit_intercept=fit_intercept,
+        n_nonzero=n_nonzero,
+        looks=looks,
+        n_samples=n,
+        longest=min(domain.row_norm or math.inf, bound * math.sqrt(d)),
+        reach=choose_reach(n_iter, facts.n_outputs, facts.of_numbers),
+        level=level,
+    )
+
+
+def choose_loss(facts: Facts) -> Loss:
+    """On declared scales numbers have the squared loss; on released ones Huber's takes its place."""
+    if facts.of_numbers:
+        return Squared()
+    return Logistic() if facts.n_outputs == 1 else Softmax(facts.n_classes)
+
+
+def choose_looks(facts: Facts) -> dict[str, int]:
+    """Releases of scales, with how many numbers each.
+
+    Clipped columns fit whole ones badly where all entries are positive: a regression that is narrow enough to be
+    centred is centred first. All others release one typical size of entries.
+    """
+    narrow = table_looks(facts.n_features, entry=False, axes=False)
+    width = math.sqrt(facts.planned_features)
+    enough = defaults.MIN_EFFECTIVE_ROWS_PER_ROOT_OF_COLUMNS_TO_CENTRE * width
+    if facts.of_numbers and facts.fits_in_memory and enough <= facts.effective_rows:
+        return narrow
+    first = {name: narrow[name] for name in ("mean", "spread") if facts.of_numbers}
+    return {**first, "entry": QUANTILE_COUNTS}
+
+
+def price(settings: Settings, facts: Facts, budget: Budget) -> None:
+    """Add the releases of `solve` to `budget`, and refuse what its arithmetic cannot carry."""
+    add_look(budget, settings.looks)
+    note = f"{settings.n_iter} signed vertices of the L1 ball"
+    budget.picks("vertices", REST, settings.n_iter, note)
+    count = count_event(settings.n_nonzero)
+    if count is not None:
+        budget.fixed("number of weights", count, "clipped count of a noiseless fit")
+    _, kappa, resolution = temperature(settings, facts, budget)
+    if facts.is_private and settings.scales != "declared":
+        check_released_scales(settings, facts.target_bound)
+    slope, bound = settings.slope_bound, settings.feature_bound
+    units = (resolution or 1) * (facts.domain.rows_per_unit or 1)
+    check_public(settings.radius, bound, slope, (), kappa * bound * slope / units)
+
+
+def check_released_scales(settings: Settings, target: float) -> None:
+    """Refuse what floats cannot hold, for every possible release; `target` is the declared bound, or one."""
+    lowest, highest = settings.feature_bound / 2.0**ENTRY_HALVINGS, settings.feature_bound
+    bounds = (lowest, highest)
+    if settings.scales == "table":
+        bounds = (defaults.CLIPPED_ENTRY_PER_TYPICAL,) * 2
+    of_numbers = "mean" in settings.looks
+    for bound in bounds:
+        for slope in (target,) if of_numbers else (0.5, 1.0):  # ends of the logistic bound
+            check_public(settings.reach * target / bound, bound, slope)
+
+
+def temperature(settings: Settings, facts: Facts, budget: Budget) -> tuple[float, float, int]:
+    """The range that one pick pays for, and on declared scales its inverse temperature and the units of a row."""
+    if not facts.is_private:
+        return 0.0, math.inf, 0
+    slope, bound = settings.slope_bound, settings.feature_bound
+    eta = 2.0 * budget.parameter("vertices") / math.sqrt(settings.n_iter)
+    if eta <= 2.0 * ROUNDING_RANGE:
+        raise ParameterError("epsilon is too small for that many steps; lower n_iter.")
+    kappa = (eta - ROUNDING_RANGE) / vertex_score_range(1.0, slope, bound, facts.adjacency).value
+    return eta, kappa, choose_resolution(settings.n_samples, 4.0 * kappa * bound * slope)
+
+
+def choose_steps(effective_rows: float, n_features: int) -> int:
+    """Steps on released scales: each pick must beat log(2d) sqrt(T)/N."""
+    picks = effective_rows / (defaults.EFFECTIVE_ROWS_PER_PICK * math.log(2.0 * n_features))
+    return int(min(max(picks**2, defaults.MIN_STEPS), defaults.MAX_STEPS))
+
+
+def choose_declared_steps(n_samples: int | None, epsilon: float) -> int:
+    """Steps on declared scales: the (n epsilon)^(2/3) of the utility bound of both papers."""
+    if math.isinf(epsilon):
+        return defaults.MAX_STEPS
+    if n_samples is None:
+        return 100
+    steps = math.ceil((n_samples * epsilon) ** (2.0 / 3.0) / 4.0)
+    return int(min(max(steps, defaults.MIN_STEPS), defaults.MAX_STEPS))
+
+
+def choose_reach(n_iter: int, n_outputs: int, of_numbers: bool) -> float:
+    """Largest margin of the ball on released scales, in cutoffs where targets are numbers.
+
+    It grows with the steps (for numbers with their root, or early picks overshoot). Classes share one ball: picks that
+    noise blurs gain by the root of their number, and lose by more.
+    """
+    if of_numbers:
+        return min(max(math.sqrt(n_iter / 10.0), 0.5), 10.0)
+    return min(max(n_iter / 10.0, 0.5), 30.0) * math.sqrt(n_outputs)
+
+
+def fewest_effective_rows(n_features: int) -> float:
+    """Below so many not even ten picks can be seen: a regression is the mean of its targets."""
+    picks = defaults.EFFECTIVE_ROWS_PER_PICK / 2.0 * math.log(2.0 * n_features)
+    return max(MIN_EFFECTIVE_ROWS_TO_FIT, picks)

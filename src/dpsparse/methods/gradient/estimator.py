@@ -7,21 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from dpsparse._checks import safe_repr
+from dpsparse._checks import check_count, check_positive, safe_repr
 from dpsparse.accounting import REST, Budget, Plan
 from dpsparse.exceptions import ParameterError
-from dpsparse.methods.base import (
-    BaseDPClassifier,
-    BaseDPRegressor,
-    WeightedFit,
-    check_count,
-    check_positive,
-)
+from dpsparse.methods.base import BaseDPClassifier, BaseDPRegressor, WeightedFit
+from dpsparse.methods.fitted import Settings
 from dpsparse.methods.gradient.defaults import MAX_STEPS
 from dpsparse.methods.gradient.solve import Settings as GradientSettings
 from dpsparse.methods.look.rows import choose_rows
 from dpsparse.methods.look.targets import ClassWeight, add_look, plan_mean_if_few_rows
-from dpsparse.methods.solution import Settings
 from dpsparse.nonzeros import check_n_nonzero, count_event
 
 

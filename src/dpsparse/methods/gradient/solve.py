@@ -32,6 +32,7 @@ import numpy as np
 
 from dpsparse.domain.clipping import TINY
 from dpsparse.jit import njit
+from dpsparse.methods.fitted import Solution
 from dpsparse.methods.gradient.defaults import (
     COLUMNS_PER_WANTED_WEIGHT,
     FEW_WEIGHTS_PER_OUTPUT,
@@ -54,7 +55,6 @@ from dpsparse.methods.gradient.defaults import (
     TRUST_IN_EARLIER_ROUNDS,
 )
 from dpsparse.methods.look.rows import RowSettings, ScaledRows, look_at_targets
-from dpsparse.methods.solution import Solution
 from dpsparse.nonzeros import NNonzero, PrivateCount, keep_nonzeros, mass_rule, top_k
 from dpsparse.release import Releases
 from dpsparse.rows import Query, Rows

@@ -8,18 +8,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from dpsparse.accounting import Plan
-from dpsparse.methods.base import (
-    BaseDPClassifier,
-    BaseDPLinearModel,
-    BaseDPRegressor,
-)
+from dpsparse.methods.base import BaseDPClassifier, BaseDPLinearModel, BaseDPRegressor
+from dpsparse.methods.fitted import Settings
 from dpsparse.methods.gradient.estimator import check_steps, price
 from dpsparse.methods.hard_threshold.defaults import MIN_SIGNAL_OF_REGRESSION
 from dpsparse.methods.hard_threshold.solve import HardThreshold
 from dpsparse.methods.look.defaults import MIN_EFFECTIVE_ROWS_TO_FIT
 from dpsparse.methods.look.rows import choose_rows
 from dpsparse.methods.look.targets import plan_mean_if_few_rows
-from dpsparse.methods.solution import Settings
 from dpsparse.nonzeros import AUTO, check_count_or_auto
 
 

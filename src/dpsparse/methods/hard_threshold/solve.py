@@ -22,9 +22,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from dpsparse.methods.defaults import choose_columns
+from dpsparse.methods.fitted import Solution
 from dpsparse.methods.gradient.solve import Descent, Settings
 from dpsparse.methods.look.rows import ScaledRows, look_at_targets
-from dpsparse.methods.solution import Solution
 from dpsparse.nonzeros import top_k
 from dpsparse.release import Releases
 from dpsparse.rows import Rows

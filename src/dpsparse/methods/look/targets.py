@@ -26,7 +26,8 @@ import numpy as np
 from dpsparse import arithmetic
 from dpsparse.accounting import REST, Budget, Geometric, Phase, Plan
 from dpsparse.domain.clipping import TINY
-from dpsparse.methods.facts import effective_rows
+from dpsparse.methods.base import effective_rows
+from dpsparse.methods.fitted import Solution
 from dpsparse.methods.look.defaults import (
     BUDGET_SHARES,
     CUTOFF_PER_SPREAD,
@@ -39,8 +40,7 @@ from dpsparse.methods.look.defaults import (
     QUANTILE_COUNTS,
     SLOPE_DOUBT,
 )
-from dpsparse.methods.solution import Solution
-from dpsparse.noise import STEPS
+from dpsparse.random import STEPS
 from dpsparse.release import Releases
 from dpsparse.rows import Margins, Query, Rows
 

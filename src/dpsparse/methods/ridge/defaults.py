@@ -1,32 +1,64 @@
-"""Every tuned number of ridge regression on a narrow table. N: effective rows, that is rows times mu.
+"""Every tuned number of fits by objective perturbation on a narrow table, in the rules that use it.
 
-Chosen on training splits: dpsparse lab run board --training --methods "DPRidge; DPSparse".
+N: effective rows, that is rows times mu. Chosen on training splits: dpsparse lab run board --training
+--methods "DPRidge; DPSparse".
 """
 
 from __future__ import annotations
 
 import math
 
-# What is looked at (choose_way in plan.py).
-MIN_EFFECTIVE_ROWS_TO_LOOK = 50.0
-MIN_EFFECTIVE_ROWS_PER_ROOT_OF_COLUMNS_TO_LOOK = 2.5
-MIN_EFFECTIVE_ROWS_PER_ROOT_OF_COLUMNS_TO_FIT = 4.5
-# Below so many N a fit on few columns is mostly its ridge, and safe.
-MAX_EFFECTIVE_ROWS_OF_SAFE_FIT, MAX_COLUMNS_OF_SAFE_FIT = 20.0, 40
-# From so many N a column directions of the rows are told from noise: the noise of their second moments, entry by
-# entry, is below half of what a column has.
-MIN_EFFECTIVE_ROWS_PER_COLUMN_FOR_AXES = 10.0
+from dpsparse.methods.base import Facts, effective_rows
+from dpsparse.rows.moments import WIDEST
 
 ROW_CLIP = 1.0 / 0.3  # length from which rows count less, in units of the constant entry of a row
-MEDIAN_LENGTH = math.sqrt(0.91) / 0.3  # of a row, in the same unit
-# From so many N a column noise is small beside what bounds on rows and residuals distort. The first then grows with the
-# fourth root of N. The share of residuals beyond the second falls with the square of N, as the variance of the noise
-# does that a cutoff makes: light tails hardly move it, heavy tails move it far (experiments/notebook/defaults.md).
-EFFECTIVE_ROWS_PER_COLUMN_OF_WIDER_BOUNDS = 20.0
-DECLARED_ROW_CLIP = math.sqrt(2.0)  # the clip where nothing is looked at
+DECLARED_ROW_CLIP = math.sqrt(2.0)  # the same where nothing is looked at
 DECLARED_CUTOFF = 0.25  # of the declared range: where residuals begin to count linearly then
-CLIPPED_SHARE = 1.0 / 3.0  # of |y - mean| lies beyond the cutoff, where N is smaller
+MAX_EPSILON = 16.0  # of the rules: beyond it the ridge falls no more, and bounds do not widen
 
-RIDGE_TIMES_EPSILON = 7.0  # in curvatures of a row: 1/7 of epsilon goes to the volume
-MAX_EPSILON_OF_RULES = 16.0  # beyond it the ridge falls no more, and bounds do not widen
-RIDGE_TIMES_SIGNAL = 4.0  # of columns/(n mu^2): what is smaller than the noise is pulled to zero
+
+def typical_length(way: str) -> float:
+    """Of a standardised row without its constant, in the same unit."""
+    return math.sqrt(0.91) / 0.3 if way == "released" else 1.0
+
+
+def choose_way(N: float, n_columns: int) -> str:
+    """How much of the table is looked at. Below N = 20 a fit on few columns is mostly its ridge, and safe."""
+    width = math.sqrt(n_columns)
+    if max(50.0, 2.5 * width) <= N:
+        return "released"
+    return "declared" if 4.5 * width <= N or (N < 20.0 and n_columns <= 40) else "mean"
+
+
+def has_axes(N: float, n_columns: int) -> bool:
+    """Whether directions of the rows stand out from noise: that of their second moments, entry by entry, is then below
+    half of what a column has."""
+    return 10.0 * n_columns <= N and n_columns <= WIDEST
+
+
+def room_for_bounds(facts: Facts, n_columns: int, share: float = 1.0) -> float:
+    """How many times smaller the noise of a prediction is than where bounds on rows and residuals begin to widen;
+    `share` of the budget is spent on these columns."""
+    epsilon = min(facts.epsilon, MAX_EPSILON)
+    n = int(facts.domain.require("n_samples", "A table"))
+    N = effective_rows(n, epsilon, facts.delta, facts.adjacency) * math.sqrt(share)
+    return max(1.0, N / (20.0 * n_columns))
+
+
+def choose_row_clip(way: str, room: float) -> float:
+    """r, the length from which a row counts less. It grows with the fourth root of N."""
+    return (ROW_CLIP if way == "released" else DECLARED_ROW_CLIP) * math.sqrt(math.sqrt(room))
+
+
+def clipped_share(room: float) -> float:
+    """Of the residuals: so many lie beyond the cutoff. It falls with the square of N, as the variance of the noise does
+    that a cutoff makes: light tails hardly move it, heavy tails move it far (experiments/notebook/defaults.md)."""
+    return 1.0 / 3.0 / room**2
+
+
+def choose_ridge(epsilon: float, n: int, n_columns: int, curvature: float, mu: float) -> float:
+    """In units of a row's curvature: the volume of the objective takes a seventh of epsilon, its slope the rest, and
+    weights that the noise would drown are pulled to zero."""
+    volume = 7.0 / min(epsilon, MAX_EPSILON)
+    drowned = 4.0 * n_columns / (n * mu**2)
+    return float(max(volume, drowned) * curvature)

@@ -6,12 +6,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from dpsparse._checks import check_count
 from dpsparse.accounting import Plan
-from dpsparse.methods.base import BaseDPRegressor, WeightedFit, check_count
+from dpsparse.methods.base import BaseDPRegressor, WeightedFit
+from dpsparse.methods.fitted import Settings
 from dpsparse.methods.look.targets import plan_mean
 from dpsparse.methods.minimisers import check_range
-from dpsparse.methods.ridge.plan import choose, choose_way, plan_table
-from dpsparse.methods.solution import Settings
+from dpsparse.methods.ridge.defaults import choose_way
+from dpsparse.methods.support_first.plan import choose_table, plan_fit
 from dpsparse.rows.ridge import LARGEST_TABLE, ONE_ROW
 
 
@@ -78,5 +80,5 @@ class DPRidgeRegressor(BaseDPRegressor, WeightedFit):
             way = "declared"  # a mean of weighted rows needs the sum of the weights beside it
         if way == "mean":
             return plan_mean(self, facts.effective_rows)
-        settings = choose(facts, way, ridge=self.ridge, n_nonzero=self.n_nonzero)
-        return plan_table(self, settings)
+        settings = choose_table(facts, way, ridge=self.ridge, kept=self.n_nonzero)
+        return plan_fit(self, settings, facts.effective_rows, "docs/proofs/table_regression.md")

@@ -9,20 +9,16 @@ import numpy as np
 import scipy.sparse as sp
 
 from dpsparse._checks import check_count, safe_repr
-from dpsparse.accounting import Budget, Plan
+from dpsparse.accounting import Plan
 from dpsparse.domain.clipping import HUGE
 from dpsparse.exceptions import ParameterError
-from dpsparse.methods.base import (
-    BaseDPClassifier,
-    BaseDPLinearModel,
-    BaseDPRegressor,
-)
+from dpsparse.methods.base import BaseDPClassifier, BaseDPLinearModel, BaseDPRegressor
 from dpsparse.methods.defaults import choose_columns
+from dpsparse.methods.fitted import Settings
 from dpsparse.methods.look.targets import plan_mean, plan_mean_if_few_rows
 from dpsparse.methods.minimisers import check_range, noise_of_the_fit
-from dpsparse.methods.solution import Settings
 from dpsparse.methods.support_first import defaults
-from dpsparse.methods.support_first.plan import choose, drowns, price
+from dpsparse.methods.support_first.plan import choose, drowns, plan_fit
 from dpsparse.nonzeros import AUTO, check_count_or_auto
 from dpsparse.rows.ridge import LARGEST_TABLE, MANY_ROWS, ONE_ROW
 
@@ -71,28 +67,11 @@ class _SupportFirst(BaseDPLinearModel):
             wanted = choose_columns(facts.effective_rows, n_features)
         asked = self._asked(n_features)
         settings = choose(facts, fit=fit, n_nonzero=wanted, ridge=self.ridge, **asked)
-        budget = Budget(self.epsilon, self.delta)
-        price(settings, self.adjacency, budget, name)
-        phases = budget.phases()
-        noise = noise_of_the_fit(phases)
-        if fit == "output" and settings.of_numbers and drowns(noise["scale"], settings.way):
+        plan = plan_fit(self, settings, facts.effective_rows, self._source)
+        noise = noise_of_the_fit(plan.phases)["scale"]
+        if fit == "output" and settings.of_numbers and drowns(noise, settings.way):
             return plan_mean(self, facts.effective_rows)
-        return self._planned(
-            phases,
-            settings,
-            source=self._source,
-            parameters={
-                "n_iter": settings.n_iter,
-                **noise,
-                "n_nonzero": settings.n_nonzero,
-                "scales": settings.way,
-                "effective_rows": facts.effective_rows,
-                "ridge": settings.ridge,
-                "row_clip": settings.row_clip,
-                "n_outputs": settings.n_outputs,
-                **{f"{name}_share": share for name, share in budget.shares.items()},
-            },
-        )
+        return plan
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

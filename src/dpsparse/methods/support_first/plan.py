@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from dpsparse.accounting import REST, Budget, Event
+from dpsparse.accounting import REST, Budget, Event, Plan
 from dpsparse.losses import get_loss
-from dpsparse.methods.facts import Facts
+from dpsparse.methods.base import Facts
 from dpsparse.methods.look.defaults import BUDGET_SHARES
 from dpsparse.methods.look.targets import add_look, table_looks
 from dpsparse.methods.minimisers import (
@@ -18,22 +18,26 @@ from dpsparse.methods.minimisers import (
     check_ridge,
     check_tilt,
     longest_row,
+    noise_of_the_fit,
     rounded_release,
     tilted_fit,
 )
-from dpsparse.methods.ridge.defaults import CLIPPED_SHARE
-from dpsparse.methods.ridge.plan import choose_ridge, choose_way, has_axes, room_for_bounds
-from dpsparse.methods.ridge.solve import row_clip, typical_length
+from dpsparse.methods.ridge.defaults import (
+    choose_ridge,
+    choose_row_clip,
+    choose_way,
+    clipped_share,
+    has_axes,
+    room_for_bounds,
+    typical_length,
+)
 from dpsparse.methods.support_first import defaults
 from dpsparse.methods.support_first.solve import SupportFirst
 from dpsparse.sensitivity import ridge_minimiser
 
-NOTES = {
-    "objective": "objective perturbation on weighted rows",
-    "output": "output perturbation on weighted rows",
-    "student": "noisy answers on public rows",
-    "admm": "minimisers of rounds, with noise",
-}
+if TYPE_CHECKING:
+    from dpsparse.methods.base import BaseDPLinearModel
+    from dpsparse.methods.fitted import Settings
 
 
 def choose(
@@ -46,26 +50,54 @@ def choose(
     n_iter: int = 1,
 ) -> SupportFirst:
     """How many columns are found, what is looked at, and the ridge of the fit."""
-    domain, N = facts.domain, facts.effective_rows
-    n, s = int(domain.require("n_samples", "Support first")), min(n_nonzero, facts.n_features)
-    loss = get_loss("huber" if facts.of_numbers else "logistic")
-    way = "declared"
+    N, s = facts.effective_rows, min(n_nonzero, facts.n_features)
+    way, room = "declared", 1.0
     if N >= defaults.MIN_EFFECTIVE_ROWS_FOR_SCALES and choose_way(N, s) == "released":
         way = "released"
     split = defaults.SUPPORT_SHARE[fit] if s < facts.n_features else 0.0
-    looks = choose_looks(facts, way, s, split, turn=facts.n_outputs == 1 and fit != "admm")
-    room = 1.0
-    if way == "released" and facts.of_numbers and fit == "objective":
-        room = room_for_bounds(facts, s, 1.0 - split)
-    clip = row_clip(way) * math.sqrt(math.sqrt(room))
+    looks = {"mean": 1} if facts.of_numbers else {"prior": facts.n_classes}
+    if way == "released":
+        turn = facts.n_outputs == 1 and fit != "admm"
+        axes = turn and has_axes(N * math.sqrt(1.0 - split), s)
+        found = table_looks(s * facts.n_outputs, entry=split > 0.0, axes=axes)
+        if not facts.of_numbers:
+            del found["mean"], found["spread"]
+        looks |= found
+        if facts.of_numbers and fit == "objective":
+            room = room_for_bounds(facts, s, 1.0 - split)
+    return settle(
+        facts, fit, way, looks, room, s, s, ridge, split=split, public_rows=public_rows, n_iter=n_iter
+    )  # fmt: skip
+
+
+def choose_table(facts: Facts, way: str, ridge: float | None, kept: int | None) -> SupportFirst:
+    """One tilted fit on all columns there are: ridge regression. Rules take the columns that were planned for."""
+    d, planned, room = facts.n_features, facts.planned_features, 1.0
+    looks: dict[str, int] = {}
+    if way == "released":
+        axes = has_axes(facts.effective_rows, planned)
+        weighted = facts.domain.weight_bound is not None
+        looks = table_looks(d, entry=False, axes=axes, weighted=weighted)
+        room = room_for_bounds(facts, planned)
+    return settle(facts, "objective", way, looks, room, d, planned, ridge, kept=kept)
+
+
+def settle(
+    facts: Facts, fit: str, way: str, looks: dict[str, int], room: float, s: int, width: int,
+    ridge: float | None, *, split: float = 0.0, public_rows: Any = None, n_iter: int = 1, kept: int | None = None,
+) -> SupportFirst:  # fmt: skip
+    """The bounds and the ridge of fits on `s` columns each, chosen as for `width` columns."""
+    domain, n = facts.domain, int(facts.domain.require("n_samples", "A table"))
+    loss = get_loss("huber" if facts.of_numbers else "logistic")
+    clip = choose_row_clip(way, room)
     curvature = loss.smoothness * clip**2
     if ridge is None:
         rest = (1.0 - split) * (1.0 - sum(BUDGET_SHARES[name] for name in looks))
-        mu = N / n * math.sqrt(rest / facts.n_outputs)
+        mu = facts.effective_rows / n * math.sqrt(rest / facts.n_outputs)
         if fit == "objective":
-            ridge = choose_ridge(facts.epsilon, n, s, curvature, mu)
+            ridge = choose_ridge(facts.epsilon, n, width, curvature, mu)
         else:
-            ridge = defaults.choose_output_ridge(n, s, mu / math.sqrt(n_iter), curvature)
+            ridge = defaults.choose_output_ridge(n, width, mu / math.sqrt(n_iter), curvature)
     return SupportFirst(
         fit=fit,
         loss=loss.name,
@@ -82,28 +114,38 @@ def choose(
         ridge=ridge,
         row_clip=clip,
         # Picks of columns, which share the cutoff, want it near.
-        clipped_share=CLIPPED_SHARE / (1.0 if split > 0.0 else room**2),
+        clipped_share=clipped_share(1.0 if split > 0.0 else room),
         curvature=curvature,
         tol=GRADIENT_TOLERANCE * clip,
         public_rows=public_rows,
         n_iter=n_iter,
+        kept=kept,
     )
 
 
-def choose_looks(facts: Facts, way: str, s: int, split: float, *, turn: bool) -> dict[str, int]:
-    """The releases before the fit, but for the support, with how many numbers each."""
-    n_columns = s * facts.n_outputs
-    first = {"mean": 1} if facts.of_numbers else {"prior": facts.n_classes}
-    if way == "declared":
-        return first
-    looks = table_looks(
-        n_columns,
-        entry=split > 0.0,
-        axes=turn and has_axes(facts.effective_rows * math.sqrt(1.0 - split), s),
+def plan_fit(
+    model: BaseDPLinearModel, settings: SupportFirst, N: float, source: str
+) -> Plan[Settings]:
+    """The priced plan of a fit; N are its effective rows."""
+    budget = Budget(model.epsilon, model.delta)
+    price(settings, model.adjacency, budget, type(model).__name__)
+    phases = budget.phases()
+    return model._planned(
+        phases,
+        settings,
+        source=source,
+        parameters={
+            "n_iter": settings.n_iter,
+            **noise_of_the_fit(phases),
+            "n_nonzero": settings.kept or settings.n_nonzero,
+            "way": settings.way,
+            "effective_rows": N,
+            "ridge": settings.ridge,
+            "row_clip": settings.row_clip,
+            "n_outputs": settings.n_outputs,
+            **{f"{name}_share": share for name, share in budget.shares.items()},
+        },
     )
-    if not facts.of_numbers:
-        del looks["mean"], looks["spread"]
-    return {**first, **looks}
 
 
 def price(settings: SupportFirst, adjacency: str, budget: Budget, method: str) -> None:
@@ -118,7 +160,13 @@ def price(settings: SupportFirst, adjacency: str, budget: Budget, method: str) -
     times = settings.n_outputs * settings.n_iter
     size = width if settings.public_rows is None else max(width, settings.public_rows.shape[0])
     event = partial(fit_event, settings, adjacency, size)
-    budget.event("fit", REST, event, NOTES[settings.fit], times)
+    notes = {
+        "objective": "objective perturbation on weighted rows",
+        "output": "output perturbation on weighted rows",
+        "student": "noisy answers on public rows",
+        "admm": "minimisers of rounds, with noise",
+    }
+    budget.event("fit", REST, event, notes[settings.fit], times)
     if not math.isinf(budget.epsilon):
         ratio = budget.parameter("fit") / math.sqrt(times)
         tilted = settings.fit == "objective"

@@ -1,4 +1,5 @@
-"""Support first: find columns privately, look at the rows on them, then fit a ridge problem.
+"""Support first: find columns privately, look at the rows on them, then fit a ridge problem. Ridge regression on a
+narrow table is the same with all columns: nothing is found, and the rest is looks and one tilted fit.
 
 Kifer, Smith, Thakurta 2012 (Two-Stage); Wang, Gu 2020 (DPSL-KT); Wang, Zhang 2020 (ADMM).
 
@@ -8,7 +9,7 @@ Kifer, Smith, Thakurta 2012 (Two-Stage); Wang, Gu 2020 (DPSL-KT); Wang, Zhang 20
     look     centre, scales, axes and length of the rows on S (methods/look)
     rows     f_i = (rows on S in units of their typical length, 1),  a_i = min(1, r/|f_i|)^2
              J(theta) = sum_i a_i l(f_i.theta, y_i) + ridge/2 |theta - c|^2,  c = 0 but for ADMM
-    fit      objective   argmin of J tilted by noise                    Two-Stage
+    fit      objective   argmin of J tilted by noise                    Two-Stage, ridge regression
              output      argmin of J, plus noise                        transfer without public rows
              student     noisy answers of argmin J on public rows       transfer (student.py)
              admm        T rounds: x = argmin of J around c = z - u, plus noise;  z = prox(x + u);  u = u + x - z
@@ -18,6 +19,17 @@ Kifer, Smith, Thakurta 2012 (Two-Stage); Wang, Gu 2020 (DPSL-KT); Wang, Zhang 20
 | s | n_nonzero | columns of every output |
 | r | row_clip | length from which a row counts less |
 | T | n_iter | rounds of ADMM: a privacy parameter |
+
+Of numbers: t_i = (y_i - mean)/c, c = (1 - p)-quantile of |y - mean|, p = 1/(3 x^2), r = x^(1/4)/.3, x = max(1, N/20d);
+N are the rows times the budget. A row longer than r counts less instead of being shortened: shortened rows would pull
+the fit away from the model that is used on whole rows. The square in a_i makes |gradient| <= r and curvature <= r^2 for
+rows of any length, so the price of the fit needs no declared bound. Directions in which rows are long would use up that
+length; axes make all directions alike, and so the noise of the fit as small as it can be: the sum of 1/eigenvalues of
+the Hessian is least where they are equal.
+
+Ridge regression looks at the table where N >= 50 and N >= 2.5 sqrt d, and takes axes where N >= 10 d. Else declared
+bounds set all scales where N >= 4.5 sqrt d, or N < 20 and d <= 40. Else nothing but the mean of y can be learnt, and it
+alone is released. Proof: docs/proofs/table_regression.md.
 
 With too few rows to look at, declared bounds take the place of b, centre, scales and length. Several classes are fitted
 one against the rest. Without noise the steps are the same. Cost: one pass over the non-zeros an output, then the fit on
@@ -37,20 +49,22 @@ import numpy as np
 
 from dpsparse import arithmetic
 from dpsparse.losses import get_loss
-from dpsparse.methods.look.table import (
+from dpsparse.methods.fitted import Solution
+from dpsparse.methods.look.rows import (
     Standardisation,
     declared_standardisation,
     look_at_table,
     release_entry_size,
 )
 from dpsparse.methods.look.targets import look_at_classes, release_mean, release_spread
-from dpsparse.methods.ridge import defaults as ridge_defaults
-from dpsparse.methods.ridge.solve import LONGEST, typical_length
-from dpsparse.methods.solution import Solution
+from dpsparse.methods.ridge.defaults import DECLARED_CUTOFF, ROW_CLIP, typical_length
 from dpsparse.methods.support_first import defaults
 from dpsparse.methods.support_first.student import learn
+from dpsparse.nonzeros import top_k
 from dpsparse.release import Releases
 from dpsparse.rows import RidgeRows, Rows
+
+LONGEST = 2.0**20 * ROW_CLIP  # a row beyond has weight 0 instead of 2^-40
 
 
 @dataclass(frozen=True)
@@ -76,6 +90,7 @@ class SupportFirst:
     tol: float
     public_rows: Any = None  # a sparse array: the student learns on them
     n_iter: int = 1  # rounds of ADMM
+    kept: int | None = None  # weights that are kept of those that were fitted; None keeps all
 
     def solve(self, rows: Rows, releases: Releases) -> Solution:
         return Run(rows, self, releases).solve()
@@ -91,6 +106,7 @@ class Run:
     def __init__(self, rows: Rows, settings: SupportFirst, releases: Releases) -> None:
         self.rows, self.settings, self.releases = rows, settings, releases
         self.released = settings.way == "released"
+        self.n = float(settings.n_samples)
         self.share = 1.0 / settings.n_outputs  # of a phase that every output draws on
         self.priors = np.zeros(settings.n_outputs)
         self.mean, self.spread, self.cutoff = 0.0, 1.0, 1.0  # of classes
@@ -115,6 +131,8 @@ class Run:
         for k, support in enumerate(supports):
             own = np.searchsorted(self.columns, support)
             theta = self.fit_output(rows, k, own)
+            if settings.kept is not None:
+                theta[:-1] = keep(theta[:-1], self.standard, settings.kept)
             weights = theta[:-1] * self.stretch[own] * self.cutoff
             middle = float(np.sum(weights * self.standard.centre[own]))
             coef[k, support] = weights
@@ -128,11 +146,13 @@ class Run:
         """Mean and spread of numbers; of classes the log-odds, one class against the rest."""
         settings, rows, releases = self.settings, self.rows, self.releases
         if settings.of_numbers:
-            n, self.mean = release_mean(rows, releases, settings.n_samples)
-            self.spread = self.cutoff = ridge_defaults.DECLARED_CUTOFF
+            self.spread = self.cutoff = DECLARED_CUTOFF
+            if "mean" in settings.looks:
+                declared = settings.n_samples if settings.looks["mean"] == 1 else None
+                self.n, self.mean = release_mean(rows, releases, declared)
             if self.released:
                 level = 1.0 - settings.clipped_share
-                self.cutoff = release_spread(rows, releases, n, self.mean, level)
+                self.cutoff = release_spread(rows, releases, self.n, self.mean, level)
                 self.spread = defaults.TARGET_CUTOFF_OF_SCORES * self.cutoff
             return
         n_classes = max(2, settings.n_outputs)
@@ -173,7 +193,7 @@ class Run:
         if not self.released:
             return declared_standardisation(d, longest / 2.0 / math.sqrt(2.0))
         axes = "axes" in settings.looks
-        return look_at_table(self.rows, self.releases, settings.n_samples, longest, axes=axes)
+        return look_at_table(self.rows, self.releases, self.n, longest, axes=axes)
 
     def rows_of(self, rows: Rows, output: int) -> Rows:
         """Targets 1 for the class of an output (the second of two) and 0 for all others."""
@@ -234,3 +254,29 @@ class Run:
             z[-1] = moved[-1]
             u = moved - z
         return z
+
+
+def keep(weights: np.ndarray, standard: Standardisation, k: int) -> np.ndarray:
+    """The `k` largest weights on standardised rows. With released axes the rest makes up for what is dropped as far as
+    these tell."""
+    if standard.axes is None:
+        return top_k(weights, k)
+    return keep_columns_that_explain(
+        weights, arithmetic.leading_bits(standard.axes @ standard.axes), k
+    )
+
+
+def keep_columns_that_explain(weights: np.ndarray, inverse: np.ndarray, k: int) -> np.ndarray:
+    """`k` of released weights: that one is dropped, again and again, whose loss the others make up for best on rows
+    with these (inverse) second moments."""
+    weights, inverse, left = weights.copy(), inverse.copy(), np.arange(len(weights))
+    while len(left) > k:
+        costs = weights[left] ** 2 / inverse[left, left]
+        j = left[np.argmin(costs)]
+        column = inverse[:, j] / inverse[j, j]
+        weights -= weights[j] * column
+        inverse -= np.outer(column, inverse[j])
+        left = left[left != j]
+    out = np.zeros_like(weights)
+    out[left] = weights[left]
+    return out
