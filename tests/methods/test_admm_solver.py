@@ -36,8 +36,7 @@ def test_proximal_maps_minimise_their_objective(penalty, power, threshold):
 
 def set_threshold(monkeypatch, threshold):
     """Of the proximal step, whatever the noise."""
-    monkeypatch.setattr(defaults, "ADMM_THRESHOLD_IN_NOISE", 0.0)
-    monkeypatch.setattr(defaults, "MIN_ADMM_THRESHOLD", threshold)
+    monkeypatch.setattr(defaults, "admm_threshold", lambda noise: threshold)
 
 
 def run(X, y, phases, n_iter, seed=0, **changes):

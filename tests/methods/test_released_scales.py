@@ -19,8 +19,9 @@ from dpsparse import (
 from dpsparse.domain.clipping import HUGE, TINY, BoundedData
 from dpsparse.exceptions import ParameterError
 from dpsparse.losses import Logistic
+from dpsparse.methods.frank_wolfe.defaults import choose_reach
 from dpsparse.methods.frank_wolfe.run import Problem, RowArrays, lay_out
-from dpsparse.methods.frank_wolfe.solve import choose_reach, make_problem, release_scales
+from dpsparse.methods.frank_wolfe.solve import make_problem, release_scales
 from dpsparse.random import make_generator
 from dpsparse.release import Releases
 from dpsparse.rows import Rows

@@ -24,11 +24,7 @@ from dpsparse.accounting.guarantee import PERSON, Phase, Plan
 from dpsparse.domain import OBSERVED, Domain
 from dpsparse.domain.clipping import refuse_malformed, within_limits
 from dpsparse.exceptions import DomainError, ParameterError
-from dpsparse.methods.defaults import (
-    MAX_COLUMNS,
-    MAX_COLUMNS_OF_UNCOUNTED_ROWS,
-    MAX_ENTRIES,
-)
+from dpsparse.methods.defaults import MAX_COLUMNS
 from dpsparse.methods.fitted import FittedLinearModel, Settings, lazily
 from dpsparse.methods.schema import (
     accuracy,
@@ -97,14 +93,14 @@ class Facts:
     def fits_in_memory(self) -> bool:
         """Whether declared rows may be given an entry in every column."""
         n, d = self.domain.n_samples, self.planned_features
-        return n is not None and d <= MAX_COLUMNS and n * d <= MAX_ENTRIES
+        return n is not None and d <= MAX_COLUMNS and n * d <= 10**8
 
     @property
     def is_table(self) -> bool:
         """Whether rows may be centred, and are more than the columns."""
         n, d = self.domain.n_samples, self.planned_features
         if n is None:
-            return d <= MAX_COLUMNS_OF_UNCOUNTED_ROWS
+            return d <= 100  # any number of rows may come
         return d <= n and self.fits_in_memory
 
     @property

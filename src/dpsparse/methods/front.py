@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from dpsparse.accounting import Plan
-from dpsparse.methods import defaults
 from dpsparse.methods.base import BaseDPClassifier, BaseDPLinearModel, BaseDPRegressor, WeightedFit
+from dpsparse.methods.defaults import columns_to_find
 from dpsparse.methods.fitted import Settings
 from dpsparse.methods.gradient.estimator import DPGradientClassifier, DPGradientRegressor
 from dpsparse.methods.look.targets import plan_shares_if_few_rows
@@ -190,18 +190,3 @@ class DPSparseRegressor(BaseDPRegressor, _DPSparse):
             model = DPTwoStageRegressor(n_nonzero=k, **self._terms)
             return model, f"{k} of {d} columns matter: find them, then fit"
         return gradient, f"{d} columns, and no few of them are said to matter"
-
-
-def columns_to_find(N: float, n_features: int, wanted: int | None) -> int:
-    """How many columns are found before they are fitted, by effective rows and what is declared; 0: none are."""
-    if wanted is None:
-        some = defaults.MIN_COLUMNS_TO_FIND_FEW < n_features <= defaults.MAX_COLUMNS
-        if not some or defaults.MIN_EFFECTIVE_ROWS_TO_FIND_FEW > N:
-            return 0
-        table = defaults.COLUMNS_FOUND_BELOW_EFFECTIVE_ROWS
-        return next((found for limit, found in table if limit > N), 0)
-    rare = defaults.COLUMNS_PER_RARE_WEIGHT * wanted <= n_features
-    drowned = defaults.MIN_EFFECTIVE_ROWS_PER_COLUMN_TO_FIT_ALL * n_features > N
-    if not (rare or drowned) or defaults.MIN_EFFECTIVE_ROWS_PER_WANTED_WEIGHT * wanted > N:
-        return 0
-    return max(int(min(wanted, N / defaults.EFFECTIVE_ROWS_PER_FOUND_WEIGHT)), 1)

@@ -12,13 +12,9 @@ from dpsparse.accounting import Budget, Plan
 from dpsparse.exceptions import ParameterError
 from dpsparse.methods.base import BaseDPClassifier, BaseDPLinearModel, BaseDPRegressor
 from dpsparse.methods.fitted import Settings
+from dpsparse.methods.frank_wolfe.defaults import fewest_effective_rows
 from dpsparse.methods.frank_wolfe.run import History
-from dpsparse.methods.frank_wolfe.solve import (
-    choose,
-    fewest_effective_rows,
-    price,
-    temperature,
-)
+from dpsparse.methods.frank_wolfe.solve import choose, price, temperature
 from dpsparse.methods.look.targets import plan_mean_if_few_rows
 from dpsparse.nonzeros import NNonzero, check_n_nonzero
 from dpsparse.rows.ridge import MANY_ROWS

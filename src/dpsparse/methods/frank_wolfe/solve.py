@@ -43,7 +43,6 @@ from dpsparse.methods.frank_wolfe.run import (
 )
 from dpsparse.methods.look.defaults import (
     CUTOFF_PER_SPREAD,
-    MIN_EFFECTIVE_ROWS_TO_FIT,
     QUANTILE_COUNTS,
 )
 from dpsparse.methods.look.rows import ENTRY_HALVINGS, look_at_table, release_entry_size
@@ -169,10 +168,8 @@ def release_offset(rows: Rows, n_classes: int, releases: Releases) -> tuple[floa
     The constant column would have to chase them: a pick that touches every row, again and again.
     """
     query = rows.class_counts(n_classes)
-    added = defaults.ADDED_ROWS_PER_NOISE * releases.scale("prior", query)
-    share = np.maximum(releases.gaussian("prior", query) + added, 1.0)
-    least = defaults.MIN_CLASS_SHARE
-    share = np.clip(share / share.sum(), least, 1.0 - least)
+    noise = releases.scale("prior", query)
+    share = defaults.believable_shares(releases.gaussian("prior", query), noise)
     return tuple(float(b) for b in contrasts(arithmetic.log(share)))
 
 
@@ -246,12 +243,12 @@ def choose(
     domain = replace(facts.domain, feature_bound=facts.domain.entry_bound())
     bound, n, d = domain.entry_bound(), domain.n_samples, facts.n_features
     released = radius is None and n is not None
-    released = released and facts.effective_rows >= fewest_effective_rows(d)
+    released = released and facts.effective_rows >= defaults.fewest_effective_rows(d)
     if n_iter is None:
         if released:
-            n_iter = choose_steps(facts.effective_rows, d)
+            n_iter = defaults.choose_steps(facts.effective_rows, d)
         else:
-            n_iter = choose_declared_steps(n, facts.epsilon)
+            n_iter = defaults.choose_declared_steps(n, facts.epsilon)
     looks = {} if facts.of_numbers or not fit_intercept else {"prior": facts.n_classes}
     if released:
         looks |= choose_looks(facts)
@@ -270,7 +267,7 @@ def choose(
         looks=looks,
         n_samples=n,
         longest=min(domain.row_norm or math.inf, bound * math.sqrt(d)),
-        reach=choose_reach(n_iter, facts.n_outputs, facts.of_numbers),
+        reach=defaults.choose_reach(n_iter, facts.n_outputs, facts.of_numbers),
         level=level,
     )
 
@@ -289,8 +286,7 @@ def choose_looks(facts: Facts) -> dict[str, int]:
     centred is centred first. All others release one typical size of entries.
     """
     narrow = table_looks(facts.n_features, entry=False, axes=False)
-    width = math.sqrt(facts.planned_features)
-    enough = defaults.MIN_EFFECTIVE_ROWS_PER_ROOT_OF_COLUMNS_TO_CENTRE * width
+    enough = defaults.fewest_rows_to_centre(facts.planned_features)
     if facts.of_numbers and facts.fits_in_memory and enough <= facts.effective_rows:
         return narrow
     first = {name: narrow[name] for name in ("mean", "spread") if facts.of_numbers}
@@ -335,36 +331,3 @@ def temperature(settings: Settings, facts: Facts, budget: Budget) -> tuple[float
         raise ParameterError("epsilon is too small for that many steps; lower n_iter.")
     kappa = (eta - ROUNDING_RANGE) / vertex_score_range(1.0, slope, bound, facts.adjacency).value
     return eta, kappa, choose_resolution(settings.n_samples, 4.0 * kappa * bound * slope)
-
-
-def choose_steps(effective_rows: float, n_features: int) -> int:
-    """Steps on released scales: each pick must beat log(2d) sqrt(T)/N."""
-    picks = effective_rows / (defaults.EFFECTIVE_ROWS_PER_PICK * math.log(2.0 * n_features))
-    return int(min(max(picks**2, defaults.MIN_STEPS), defaults.MAX_STEPS))
-
-
-def choose_declared_steps(n_samples: int | None, epsilon: float) -> int:
-    """Steps on declared scales: the (n epsilon)^(2/3) of the utility bound of both papers."""
-    if math.isinf(epsilon):
-        return defaults.MAX_STEPS
-    if n_samples is None:
-        return 100
-    steps = math.ceil((n_samples * epsilon) ** (2.0 / 3.0) / 4.0)
-    return int(min(max(steps, defaults.MIN_STEPS), defaults.MAX_STEPS))
-
-
-def choose_reach(n_iter: int, n_outputs: int, of_numbers: bool) -> float:
-    """Largest margin of the ball on released scales, in cutoffs where targets are numbers.
-
-    It grows with the steps (for numbers with their root, or early picks overshoot). Classes share one ball: picks that
-    noise blurs gain by the root of their number, and lose by more.
-    """
-    if of_numbers:
-        return min(max(math.sqrt(n_iter / 10.0), 0.5), 10.0)
-    return min(max(n_iter / 10.0, 0.5), 30.0) * math.sqrt(n_outputs)
-
-
-def fewest_effective_rows(n_features: int) -> float:
-    """Below so many not even ten picks can be seen: a regression is the mean of its targets."""
-    picks = defaults.EFFECTIVE_ROWS_PER_PICK / 2.0 * math.log(2.0 * n_features)
-    return max(MIN_EFFECTIVE_ROWS_TO_FIT, picks)

@@ -34,25 +34,12 @@ from dpsparse.domain.clipping import TINY
 from dpsparse.jit import njit
 from dpsparse.methods.fitted import Solution
 from dpsparse.methods.gradient.defaults import (
-    COLUMNS_PER_WANTED_WEIGHT,
     FEW_WEIGHTS_PER_OUTPUT,
-    KEPT_ABOVE_NOISE,
-    KEPT_ABOVE_NOISE_BY_SEVERAL_CLASSES,
-    MAX_READS_OF_ROWS,
-    MAX_STEP_SIZE,
-    MAX_STEPS,
-    MIN_COLUMNS_PER_ROW_TO_PRUNE,
-    MIN_SIGNAL_TO_PRUNE,
-    MIN_STEPS,
-    MIN_STEPS_OF_MANY_ROWS,
     MOMENTUM,
-    NOISELESS_BUDGET,
-    ROUND_SHARES,
-    ROUND_SHARES_FOR_FEW,
-    SIGNAL_PER_STEP,
-    STEPS_PER_ROOT_OF_SIGNAL_IF_WIDE,
-    SURE_SIGNAL,
     TRUST_IN_EARLIER_ROUNDS,
+    round_shares,
+    schedule,
+    stands_out,
 )
 from dpsparse.methods.look.rows import RowSettings, ScaledRows, look_at_targets
 from dpsparse.nonzeros import NNonzero, PrivateCount, keep_nonzeros, mass_rule, top_k
@@ -99,28 +86,6 @@ def keep_weights(
     return top_k(weights, releases.count("count", rule, count_without_noise, weights.size))
 
 
-def round_shares(
-    settings: Settings, wide: bool, width: int, n: float, budget: float
-) -> tuple[float, ...]:
-    """Shares of the gradients' budget: one descent, or descents with pruning in between. Pruning pays on wide data, for
-    few weights or many more features than rows."""
-    if wide and settings.keeps_few:
-        return ROUND_SHARES_FOR_FEW
-    chosen = settings.n_nonzero is not None or n * budget >= MIN_SIGNAL_TO_PRUNE
-    much_wider = width > MIN_COLUMNS_PER_ROW_TO_PRUNE * n
-    return ROUND_SHARES if wide and much_wider and chosen else (1.0,)
-
-
-def schedule(settings: Settings, wide: bool, n: float, budget: float) -> tuple[int, float]:
-    """Number of steps and step size, in units of that of the loss, from n and the budget alone."""
-    signal = n * min(budget, NOISELESS_BUDGET)
-    most = min(MAX_STEPS, max(MIN_STEPS_OF_MANY_ROWS, int(MAX_READS_OF_ROWS / n)))
-    factor = STEPS_PER_ROOT_OF_SIGNAL_IF_WIDE if wide else 1.0
-    steps = math.ceil(min(factor * math.sqrt(signal), most))
-    n_iter = settings.n_iter or max(MIN_STEPS, steps)
-    return n_iter, min(signal / (SIGNAL_PER_STEP * n_iter), MAX_STEP_SIZE)
-
-
 class Descent:
     """Weights of scaled rows, (kept features, outputs), and what earlier rounds found."""
 
@@ -138,7 +103,9 @@ class Descent:
     def descend_and_prune(self) -> float:
         """All rounds; the sd of the noise in each weight."""
         wide, width = self.scaled.wide, self.scaled.width
-        rounds = round_shares(self.settings, wide, width, self.n, self.budget)
+        settings, n = self.settings, self.n
+        chosen = settings.n_nonzero is not None
+        rounds = round_shares(wide, settings.keeps_few, chosen, width, n, self.budget)
         for i, share in enumerate(rounds):
             # The noise of a round that decides about features must be known: no soft threshold.
             noise = self.descend(share, soften=wide and (len(rounds) == 1 or i == 1))
@@ -148,9 +115,8 @@ class Descent:
 
     def descend(self, share: float, *, soften: bool) -> float:
         """Noisy descent of `weights`; the sd of the noise in each of them."""
-        n_iter, size = schedule(
-            self.settings, self.scaled.wide, self.n, self.budget * math.sqrt(share)
-        )
+        wide, budget = self.scaled.wide, self.budget * math.sqrt(share)
+        n_iter, size = schedule(self.settings.n_iter, wide, self.n, budget)
         step = size * self.scaled.targets.step
         self.n_iter += n_iter
         weight_of = (1.0 - np.cumprod(np.full(n_iter, MOMENTUM))[::-1]) / (1.0 - MOMENTUM)
@@ -188,7 +154,9 @@ class Descent:
         if first:
             sizes = np.square(self.weights).sum(axis=1)
             k = self.n_outputs
-            limit = (k - 1 + self.stands_out**2 * math.sqrt(k)) * noise**2
+            limit = (
+                k - 1 + stands_out(self.n * self.budget, self.n_outputs) ** 2 * math.sqrt(k)
+            ) * noise**2
         else:
             found = math.sqrt(share) * direction(self.weights) + self.past
             sizes = np.square(found).sum(axis=1)
@@ -200,16 +168,10 @@ class Descent:
         cold = self.settings.keeps_few
         self.weights = np.zeros_like(self.weights) if cold else soften(self.weights, noise)
 
-    @property
-    def stands_out(self) -> float:
-        several = self.n_outputs > 1
-        sds = KEPT_ABOVE_NOISE_BY_SEVERAL_CLASSES if several else KEPT_ABOVE_NOISE
-        return sds[int(self.n * self.budget >= SURE_SIGNAL)]
-
     def least_of_largest(self, sizes: np.ndarray) -> float:
         """A little below the least of the sizes that are kept, so that equal ones stay."""
         assert isinstance(self.settings.n_nonzero, int)
-        kept = min(COLUMNS_PER_WANTED_WEIGHT * self.settings.n_nonzero, len(sizes))
+        kept = min(3 * self.settings.n_nonzero, len(sizes))
         if kept == 0:
             return 0.0
         return float(np.partition(sizes, len(sizes) - kept)[len(sizes) - kept]) * (1.0 - 1e-6)

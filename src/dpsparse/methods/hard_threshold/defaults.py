@@ -5,6 +5,11 @@ Chosen on training splits: dpsparse lab run board --training --methods DPHardThr
 
 from __future__ import annotations
 
-MIN_SIGNAL_OF_REGRESSION = (
-    15.0  # effective rows over the root of the columns: below, the mean alone
-)
+import math
+
+from dpsparse.methods.look.defaults import MIN_EFFECTIVE_ROWS_TO_FIT
+
+
+def fewest_effective_rows(n_features: int) -> float:
+    """Below so many a regression is the mean of its targets."""
+    return max(MIN_EFFECTIVE_ROWS_TO_FIT, 15.0 * math.sqrt(n_features))

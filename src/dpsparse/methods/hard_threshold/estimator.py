@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,9 +10,8 @@ from dpsparse.accounting import Plan
 from dpsparse.methods.base import BaseDPClassifier, BaseDPLinearModel, BaseDPRegressor
 from dpsparse.methods.fitted import Settings
 from dpsparse.methods.gradient.estimator import check_steps, price
-from dpsparse.methods.hard_threshold.defaults import MIN_SIGNAL_OF_REGRESSION
+from dpsparse.methods.hard_threshold.defaults import fewest_effective_rows
 from dpsparse.methods.hard_threshold.solve import HardThreshold
-from dpsparse.methods.look.defaults import MIN_EFFECTIVE_ROWS_TO_FIT
 from dpsparse.methods.look.rows import choose_rows
 from dpsparse.methods.look.targets import plan_mean_if_few_rows
 from dpsparse.nonzeros import AUTO, check_count_or_auto
@@ -36,8 +34,7 @@ class _DPHardThreshold(BaseDPLinearModel):
         return True
 
     def _make_plan(self, n_features: int, labels: np.ndarray | None) -> Plan[Settings]:
-        signal = MIN_SIGNAL_OF_REGRESSION * math.sqrt(n_features)
-        too_few = max(MIN_EFFECTIVE_ROWS_TO_FIT, signal)
+        too_few = fewest_effective_rows(n_features)
         mean = plan_mean_if_few_rows(self, too_few) if self.n_iter is None else None
         if mean is not None:
             return mean

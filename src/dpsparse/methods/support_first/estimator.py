@@ -56,7 +56,7 @@ class _SupportFirst(BaseDPLinearModel):
     def _make_plan(self, n_features: int, labels: np.ndarray | None) -> Plan[Settings]:
         name, fit = type(self).__name__, self._kind
         if self._labels_are_numbers:
-            too_few = defaults.MIN_EFFECTIVE_ROWS_OF_REGRESSION[fit]
+            too_few = defaults.fewest_effective_rows(fit)
             mean = plan_mean_if_few_rows(self, too_few)
             if mean is not None:
                 return mean

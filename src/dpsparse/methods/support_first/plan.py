@@ -25,7 +25,6 @@ from dpsparse.methods.minimisers import (
 from dpsparse.methods.ridge.defaults import (
     choose_ridge,
     choose_row_clip,
-    choose_way,
     clipped_share,
     has_axes,
     room_for_bounds,
@@ -51,10 +50,8 @@ def choose(
 ) -> SupportFirst:
     """How many columns are found, what is looked at, and the ridge of the fit."""
     N, s = facts.effective_rows, min(n_nonzero, facts.n_features)
-    way, room = "declared", 1.0
-    if N >= defaults.MIN_EFFECTIVE_ROWS_FOR_SCALES and choose_way(N, s) == "released":
-        way = "released"
-    split = defaults.SUPPORT_SHARE[fit] if s < facts.n_features else 0.0
+    way, room = defaults.choose_scales(N, s), 1.0
+    split = defaults.support_share(fit) if s < facts.n_features else 0.0
     looks = {"mean": 1} if facts.of_numbers else {"prior": facts.n_classes}
     if way == "released":
         turn = facts.n_outputs == 1 and fit != "admm"

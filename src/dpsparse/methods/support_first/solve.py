@@ -248,8 +248,7 @@ class Run:
             noise = self.releases.scale("fit", query, share)
             x = self.releases.gaussian("fit", query, share)
             moved = x + u
-            seldom = defaults.ADMM_THRESHOLD_IN_NOISE * noise  # exceeded by noise
-            threshold = max(seldom, defaults.MIN_ADMM_THRESHOLD)
+            threshold = defaults.admm_threshold(noise)
             z = np.sign(moved) * np.maximum(np.abs(moved) - threshold, 0.0)
             z[-1] = moved[-1]
             u = moved - z
