@@ -23,18 +23,9 @@ from dpsparse.exceptions import NotNumericError, SchemaError
 # The only list of words that stand for a missing value, in every reader and in Python. Declared labels and categories
 # come first: where "NA" is declared, it is a label like any other.
 MISSING_WORDS = frozenset({"", "NA", "NaN", "nan", "NULL", "null"})
-# Words that name no person, in any case: a person who is called so is refused rather than counted with all others.
-_NO_PERSON = frozenset(word.lower() for word in (*MISSING_WORDS, "none", "n/a", "#n/a", "?"))
-_FLOAT = re.compile(r"-?[0-9]+(\.[0-9]+)?(e[-+][0-9]+)?")
 ONE_WEIGHT_EACH = "sample_weight must hold one number per row of X, as a 1d array."
-_WHOLE_FLOAT = re.compile(r"-?(0|[1-9][0-9]*)\.0")
 # Python counts True among the real numbers, and neither decimals nor the True that pandas keeps among other cells.
 _NUMBERS = (Real, Decimal, np.bool_)
-# A number with a decimal comma, points between thousands, a sign, an exponent or a common unit.
-_UNIT = r"(?:[%$€£]|USD|EUR|GBP)?"
-_DECIMAL_COMMA = re.compile(
-    rf"(\s*{_UNIT}\s*[-+]?)([0-9]{{1,3}}(?:\.[0-9]{{3}})+|[0-9]+)(?:,([0-9]+))?((?:[eE][-+]?[0-9]+)?\s*{_UNIT}\s*)"
-)
 
 
 def _no_target() -> SchemaError:
@@ -124,7 +115,7 @@ def cell_name(cell: Any) -> str | None:
     try:
         if isinstance(cell, str):
             text = str(cell).strip()
-            if _WHOLE_FLOAT.fullmatch(text):
+            if re.fullmatch(r"-?(0|[1-9][0-9]*)\.0", text):
                 return str(int(text[:-2]))
             return _number_name(float(text)) if _is_float(text) else text
         if isinstance(cell, (bool, np.bool_)):
@@ -145,7 +136,8 @@ def cell_name(cell: Any) -> str | None:
 
 def _is_float(text: str) -> bool:
     """Whether a text is a float as Python and NumPy write it."""
-    return _FLOAT.fullmatch(text) is not None and text == repr(float(text))
+    written = re.fullmatch(r"-?[0-9]+(\.[0-9]+)?(e[-+][0-9]+)?", text)
+    return written is not None and text == repr(float(text))
 
 
 def _number_name(value: float) -> str:
@@ -163,7 +155,9 @@ def person_names(cells: np.ndarray) -> np.ndarray:
     else:
         missing = np.array([is_missing(cell) for cell in cells.tolist()], bool)
         names = np.array([_person_name(cell) for cell in cells[~missing].tolist()], str)
-        missing = np.append(missing, np.isin(np.char.lower(names), list(_NO_PERSON)))
+        # A person who is called so, in any case, is refused rather than counted with all others.
+        nobody = [word.lower() for word in (*MISSING_WORDS, "none", "n/a", "#n/a", "?")]
+        missing = np.append(missing, np.isin(np.char.lower(names), nobody))
     if np.any(missing):
         raise SchemaError("groups must name the person of every row; some names are missing.")
     return names
@@ -230,7 +224,10 @@ def with_decimal_point(cells: np.ndarray) -> np.ndarray:
 
 
 def _pointed(text: str) -> str:
-    found = _DECIMAL_COMMA.fullmatch(text) if len(text) < 64 else None
+    # A number with a decimal comma, points between thousands, a sign, an exponent or a common unit.
+    unit, number = r"(?:[%$€£]|USD|EUR|GBP)?", r"([0-9]{1,3}(?:\.[0-9]{3})+|[0-9]+)(?:,([0-9]+))?"
+    pattern = rf"(\s*{unit}\s*[-+]?){number}((?:[eE][-+]?[0-9]+)?\s*{unit}\s*)"
+    found = re.fullmatch(pattern, text) if len(text) < 64 else None
     if found is None:
         return text
     before, whole, fraction, after = found.groups(default="")

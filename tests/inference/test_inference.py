@@ -173,8 +173,7 @@ def test_replay_stays_below_the_price(adjacency):
 
 
 def test_shares_fill_the_budget():
-    for shares in (defaults.INTERVAL_SHARES, defaults.TEST_SHARES):
-        assert sum(shares.values()) == pytest.approx(1.0)
+    assert sum(defaults.INTERVAL_SHARES.values()) == pytest.approx(1.0)
 
 
 # ---- coverage ------------------------------------------------------------------------------------

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from dpsparse.audit.verdict import Verdict, audit
 
 # Names load on first use, so that the command line can ask for help without SciPy.
-_HOMES = {"transcript": "Rebuilt rebuild", "verdict": "Verdict audit"}
+homes = {"transcript": "Rebuilt rebuild", "verdict": "Verdict audit"}
 
 __all__ = ["Rebuilt", "Verdict", "audit", "rebuild"]
 
-__getattr__, __dir__ = names_on_first_use(__name__, _HOMES, globals())
+__getattr__, __dir__ = names_on_first_use(__name__, homes, globals())

@@ -22,7 +22,6 @@ from dpsparse.domain import Domain
 from dpsparse.domain.clipping import TINY
 from dpsparse.random import make_generator
 
-HUGE = 1e6  # far outside every domain: clipping has to happen, and row by row
 MANY = 10_000  # rows of a person where the domain does not bound them
 SHAPES = ("equal", "many", "opposite", "contrary", "one more", "cancelling", "one")
 
@@ -187,6 +186,7 @@ def rows(
     """(name, features, target) of rows that try to be noticed, without end."""
     d, bound = X.shape[1], domain.entry_bound()
     targets = _targets(domain, y)
+    huge = 1e6  # far outside every domain: clipping has to happen, and row by row
     rare = np.argsort(np.count_nonzero(X, axis=0))
     while True:
         j = int(rng.integers(d))
@@ -203,8 +203,8 @@ def rows(
         yield "flipped label", X[like].copy(), other
         yield "duplicate", X[like].copy(), y[like]
         yield "empty row", np.zeros(d), pick
-        yield "outside the domain", HUGE * corner, HUGE * pick if domain.classes is None else pick
-        yield "one huge entry", HUGE * unit, pick
+        yield "outside the domain", huge * corner, huge * pick if domain.classes is None else pick
+        yield "one huge entry", huge * unit, pick
         yield "random", np.asarray(rng.uniform(-bound, bound, d)), pick
         yield "tiny", 1e-300 * corner, pick
         yield "against the first feature", bound * np.eye(d)[0], targets[0]

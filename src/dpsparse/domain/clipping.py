@@ -21,9 +21,6 @@ from dpsparse.threads import over_rows
 if TYPE_CHECKING:
     from dpsparse.domain import Domain
 
-# Row norms are scaled to row_norm * (1 - _NORM_MARGIN), so that rounding cannot lift them above it.
-_NORM_MARGIN = 1e-12
-
 # Every magnitude the library works with lies between these (or is zero): far inside the normal numbers
 # of float32, so that neither squares nor quotients in float64 can vanish, overflow or lose digits.
 # Smaller entries are flushed to zero first, larger ones clipped; both are per-row maps.
@@ -246,7 +243,9 @@ def _shorten_rows(indptr, values, norm):  # type: ignore[no-untyped-def]
             squares += np.float64(values[p]) ** 2  # 2^-200 to 2^200: nothing vanishes or overflows
         if squares > norm * norm:
             changed += 1
-            shrink = norm / np.sqrt(squares) * (1.0 - _NORM_MARGIN)
+            shrink = (
+                norm / np.sqrt(squares) * (1.0 - 1e-12)
+            )  # so that rounding cannot lift it above
             for p in range(indptr[i], indptr[i + 1]):
                 values[p] = _cast(np.float64(values[p]) * shrink)
     return changed

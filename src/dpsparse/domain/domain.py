@@ -258,7 +258,14 @@ class Domain:
         if value is None:
             # A range sets the bound as well, with less noise where zero is far off.
             name = "target_range" if name == "target_bound" else name
-            example, typed = _EXAMPLES[name]
+            example, typed = {  # in Python, and as an option
+                "feature_bound": ("1.0", "1"),
+                "row_norm": ("1.0", "1"),
+                "classes": ("[0, 1]", "0,1"),
+                "n_samples": ("10_000", "10000"),
+                "target_range": ("(0.0, 10.0)", "0..10"),
+                "weight_bound": ("5.0", "5"),
+            }[name]
             raise DomainError(
                 f"{method} needs the public fact Domain.{name}; declare it: Domain({name}={example}).",
                 in_options=f"{method} needs a public fact; state {_option(name)} {typed}.",
@@ -337,17 +344,6 @@ class Domain:
             return part
         order, starts = by_person(groups, len(part))
         return part.take(order, starts)
-
-
-# How to declare a fact: in Python, and as an option.
-_EXAMPLES = {
-    "feature_bound": ("1.0", "1"),
-    "row_norm": ("1.0", "1"),
-    "classes": ("[0, 1]", "0,1"),
-    "n_samples": ("10_000", "10000"),
-    "target_range": ("(0.0, 10.0)", "0..10"),
-    "weight_bound": ("5.0", "5"),
-}
 
 
 def _is_range(pair: Any) -> bool:

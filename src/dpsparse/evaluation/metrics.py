@@ -1,7 +1,7 @@
 """Metrics from released histograms and sums; no row is seen here.
 
 accuracy, precision, recall     proportions of cells of the confusion matrix C
-F1 = 2J/(1 + J)                 J = TP/(TP + FP + FN), a proportion
+F-score 2J/(1 + J)              J = TP/(TP + FP + FN), a proportion
 MCC                             a ratio of two forms of degree 2 in C
 ROC, AUC, calibration           the histogram H of scores by class
 log loss, Brier                 means of bounded numbers

@@ -15,28 +15,9 @@ import numpy as np
 from dpsparse.accounting.budget import Budget
 from dpsparse.accounting.events import NonPrivate, RoundedGaussian
 from dpsparse.accounting.guarantee import EVALUATED, PERSON, ROW, Plan
-from dpsparse.evaluation.defaults import EDGES, MOST_BINS, SHARES
+from dpsparse.evaluation.defaults import EDGES, MOST_BINS, RELEASES
 from dpsparse.exceptions import ParameterError
 from dpsparse.sensitivity import Sensitivity, count_below, feature_masses, signed_sum
-
-_NOTES = {
-    "confusion": "rows by class and guess",
-    "outcomes": "rows guessed right and wrong",
-    "cells": "rows by public cell of the score: where to cut",
-    "histogram": "rows by class (or right and wrong) and bin of the score",
-    "log_loss": "sum of the log loss, cut at 6",
-    "log_loss_squares": "sum of its squares: sampling error",
-    "brier": "sum of the squared errors of the probabilities",
-    "brier_squares": "sum of their squares: sampling error",
-    "count": "number of rows or persons",
-    "total": "sum of the targets",
-    "absolute": "sum of the absolute errors",
-    "squares": "sum of the squared errors",
-    "spread": "sum of the squared targets about their mean",
-    "squares_squares": "sum of fourth powers of the errors: sampling error",
-    "spread_squares": "sum of fourth powers of the targets: sampling error",
-    "cross": "sum of squared error times squared target: sampling error",
-}
 
 
 @dataclass(frozen=True)
@@ -85,7 +66,7 @@ class Subject:
 def shares(subject: Subject, metrics: Iterable[str], adjacency: str) -> dict[str, float]:
     """Share of the budget of every release that the metrics need; they add up to 1."""
     kind = {0: "numbers", 2: "two classes"}.get(subject.n_classes, "several classes")
-    table = SHARES[kind]
+    table = {name: shares[kind] for name, (_, shares) in RELEASES.items() if kind in shares}
     needed: set[str] = set()
     for metric in metrics:
         needed |= _needs(metric, subject, adjacency == "replace-one" and not subject.weighted)
@@ -129,7 +110,7 @@ def make_plan(
     }
     budget = Budget(epsilon, delta)
     for name, share in shares(subject, metrics, adjacency).items():
-        budget.gaussian(name, share, sizes.get(name, 1), _NOTES[name])
+        budget.gaussian(name, share, sizes.get(name, 1), RELEASES[name][0])
     return Plan(
         method="dp_evaluate",
         phases=budget.phases(),

@@ -26,7 +26,7 @@ from dpsparse.accounting.guarantee import Guarantee, Plan
 from dpsparse.domain import Domain
 from dpsparse.exceptions import ParameterError
 from dpsparse.inference import plan as planning
-from dpsparse.inference.defaults import RAREST_CLASS, TEST_SHARES
+from dpsparse.inference.defaults import RAREST_CLASS
 from dpsparse.methods.schema import column_names, refuse_weights
 from dpsparse.release import Releases, private_run
 from dpsparse.rows import Rows
@@ -102,8 +102,9 @@ class DPFeatureTest(_Fitted):
         """What `fit` on `n_features` columns will spend, without any data."""
         check_width(n_features)
         domain = self._check()
+        shares = {"counts": 0.1, "squares": 0.2, "gradient": 0.7}
         return planning.price(
-            type(self).__name__, TEST_SHARES, {"counts": 2, "squares": n_features, "gradient": n_features + 1}, domain,
+            type(self).__name__, shares, {"counts": 2, "squares": n_features, "gradient": n_features + 1}, domain,
             epsilon=self.epsilon, delta=self.delta, adjacency=self.adjacency, seed=self.random_state,
             assumptions=(),
         )  # fmt: skip

@@ -35,14 +35,10 @@ from dpsparse.exceptions import ParameterError
 from dpsparse.methods.base import BaseDPLinearModel
 from dpsparse.methods.fitted import Settings, Solution
 from dpsparse.model_selection.candidates import Candidate, apply_free_parameters, group_by_fit
-from dpsparse.model_selection.defaults import CHOICE_SHARE, SEARCH_SHARE
 from dpsparse.preprocessing.pipeline import replan_for_width
 from dpsparse.release import Releases
 from dpsparse.rows import Rows
 from dpsparse.rows.scores import LinearModel, centred_scores
-
-CHOICE = "choice"
-FIT = "fit"
 
 
 @dataclass(frozen=True)
@@ -97,7 +93,7 @@ class Finals:
     @property
     def phases(self) -> tuple[Phase, ...]:
         event = dearest_event([merge_gaussians(fit.plan.event) for fit in self.fits])
-        return (Phase(FIT, event, "the model that is released"),)
+        return (Phase("fit", event, "the model that is released"),)
 
 
 @dataclass(frozen=True)
@@ -137,8 +133,8 @@ class Search:
             made = self._apply(index, solutions[place])
             models.append(LinearModel(made.coef, made.intercept, bound))
         scores = centred_scores(rows, models)
-        choice = releases.under(self.choice, CHOICE)
-        return int(choice.top_k(CHOICE, scores, 1, self.setting.score_unit)[0])
+        choice = releases.under(self.choice, "choice")
+        return int(choice.top_k("choice", scores, 1, self.setting.score_unit)[0])
 
     def for_width(self, width: int) -> Search | None:
         """The same search for fewer columns with the noise that was reserved, or None if a fit has no such plan."""
@@ -154,30 +150,31 @@ class Search:
 
 
 def price_search(setting: Setting, budget: Budget, left: float = 1.0) -> Search:
-    """The search that a budget pays for; `left` is the share that other lines leave, and all of it is spent."""
+    """The search that a budget pays for; `left` is the share that other lines leave, and all of it is spent: .2 for the
+    fits that are compared, together, .03 for the choice (docs/tuning.md), the rest for the last fit."""
     settings, of_candidate = group_by_fit(setting.candidates, setting.estimator)
     k = len(settings)
 
     def plan_finals(epsilon: float) -> Finals:
-        return Finals(tuple(setting.plan_fit(FIT, point, epsilon) for point in settings))
+        return Finals(tuple(setting.plan_fit("fit", point, epsilon) for point in settings))
 
     compared = [(f"search {i + 1}", point) for i, point in enumerate(settings)] if k > 1 else []
     for name, point in compared:
-        budget.nested(name, left * SEARCH_SHARE / k, partial(setting.plan_fit, name, point))
+        budget.nested(name, left * 0.2 / k, partial(setting.plan_fit, name, point))
     if not compared:
-        budget.nested(FIT, REST, plan_finals)
+        budget.nested("fit", REST, plan_finals)
     note = f"one of {len(setting.candidates)} candidates, by the exponential mechanism"
-    budget.picks(CHOICE, left * CHOICE_SHARE, 1, note)
+    budget.picks("choice", left * 0.03, 1, note)
     if compared:
-        budget.nested(FIT, REST, plan_finals)
-    (chosen,) = (phase for phase in budget.phases() if phase.name == CHOICE)
+        budget.nested("fit", REST, plan_finals)
+    (chosen,) = (phase for phase in budget.phases() if phase.name == "choice")
     assert isinstance(chosen.event, Exponential)
     return Search(
         setting,
         of_candidate,
         tuple(setting.plan_fit(name, point, budget.price(name)) for name, point in compared),
-        plan_finals(budget.price(FIT)).fits,
-        Plan(CHOICE, (chosen,), chosen.event.eta, setting.delta, setting.estimator.adjacency),
+        plan_finals(budget.price("fit")).fits,
+        Plan("choice", (chosen,), chosen.event.eta, setting.delta, setting.estimator.adjacency),
     )
 
 

@@ -29,7 +29,7 @@ from dpsparse.methods.schema import (
     refuse_weights,
 )
 from dpsparse.model_selection.candidates import list_candidates, model_parameters
-from dpsparse.model_selection.design import FIT, Search, Setting, price_search
+from dpsparse.model_selection.design import Search, Setting, price_search
 from dpsparse.preprocessing._step import SOURCE as PREPARATION
 from dpsparse.preprocessing._step import warn_weak
 from dpsparse.preprocessing.pipeline import DPPipeline, RawTable, add_empty_columns
@@ -149,7 +149,7 @@ class DPSearchCV(MetaEstimatorMixin, BaseEstimator):
         setting = Setting(model, listed, self.delta, width, labels)
         search = price_search(setting, budget, left)
         untuned = gaussian_parameter_at(float(self.epsilon), self.delta) * math.sqrt(left)
-        kept = budget.parameter(FIT) / untuned
+        kept = budget.parameter("fit") / untuned
         plan = self._plan(search, budget.phases(), kept)
         return plan.seeded() if is_seeded(self.random_state) else plan
 

@@ -22,9 +22,6 @@ from dpsparse.methods.base import BaseDPClassifier, BaseDPLinearModel
 from dpsparse.models.values import check, is_int
 from dpsparse.preprocessing import DPPipeline
 
-# What the plan of a model inside a pipeline says as the plan that paid for it does.
-_SAID_INSIDE = ("delta", "adjacency", "assumptions", "randomness", "unit", "n_units")
-
 
 def check_fitted(model: BaseDPLinearModel) -> None:
     """Refuse attributes that a fit of this model does not leave behind."""
@@ -113,7 +110,8 @@ def _follows_inside(model: BaseDPLinearModel | DPPipeline, priced: Plan) -> bool
     inner, fit = model.model_.plan_, priced
     if isinstance(priced.settings, Plan):  # else a search paid for it
         fit = priced.settings
-    alike = all(getattr(inner, name) == getattr(fit, name) for name in _SAID_INSIDE)
+    said = ("delta", "adjacency", "assumptions", "randomness", "unit", "n_units")
+    alike = all(getattr(inner, name) == getattr(fit, name) for name in said)
     return alike and inner.table == PREPARED and priced.source.endswith(inner.source)
 
 

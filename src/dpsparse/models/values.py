@@ -25,8 +25,6 @@ from dpsparse.nonzeros import PrivateCount
 from dpsparse.preprocessing import DPPipeline
 from dpsparse.preprocessing._step import Step
 
-LARGEST_ARRAY = 100_000  # items kept as text; of a larger array the shape alone is kept
-MOST_DENSE = 2**28  # weights; more are loaded as a sparse matrix, which takes what the file holds
 # Types of Python that stand for the items of an array, by NumPy's letter.
 _ITEMS: dict[str, tuple[type, ...]] = {
     "b": (bool,), "i": (int,), "u": (int,), "f": (int, float), "U": (str,), "O": (str, int, float, bool, type(None)),
@@ -62,7 +60,8 @@ def encoded(value: Any) -> Any:
         return value
     if isinstance(value, float):
         return value if math.isfinite(value) else {"type": "float", "value": repr(value)}
-    if sp.issparse(value) or (isinstance(value, np.ndarray) and value.size > LARGEST_ARRAY):
+    if sp.issparse(value) or (isinstance(value, np.ndarray) and value.size > 100_000):
+        # Of a large array, which no attribute is, the shape alone prices the model.
         shape: tuple[int, ...] = value.shape  # type: ignore[union-attr]
         return {"type": "omitted", "shape": list(shape)}
     if isinstance(value, np.ndarray) and value.dtype.kind in _ITEMS:
@@ -163,7 +162,8 @@ def _decoded_weights(record: dict[str, Any]) -> Any:
     coef = sp.csr_array((data, indices, indptr), shape=tuple(shape))
     coef.check_format(full_check=True)
     check(coef.has_canonical_format)
-    if record["sparse"] or math.prod(shape) > MOST_DENSE:
+    # Of more weights the sparse matrix takes what the file holds, and no more.
+    if record["sparse"] or math.prod(shape) > 2**28:
         return coef
     dense = np.zeros(coef.shape, data.dtype)
     rows = np.repeat(np.arange(shape[0]), np.diff(indptr))

@@ -29,7 +29,7 @@ from dpsparse.accounting import Budget, Guarantee, Plan
 from dpsparse.accounting.guarantee import PERSON, ROW
 from dpsparse.exceptions import BudgetWarning, DomainError, ParameterError, SchemaError
 from dpsparse.preprocessing._tables import Header, Table, read_table
-from dpsparse.preprocessing.defaults import LEAK_SHARE, MAX_FRAME_COLUMNS
+from dpsparse.preprocessing.defaults import LEAK_SHARE
 from dpsparse.random import is_seeded
 from dpsparse.release import Releases, private_run
 from dpsparse.rows import RawRows
@@ -133,7 +133,7 @@ class Step(TransformerMixin, BaseEstimator, ABC):  # type: ignore[misc]
         rows = self._applied(X)
         # scikit-learn makes frames of dense arrays only
         if hasattr(rows, "toarray") and self._shows_frames():
-            if rows.shape[1] > MAX_FRAME_COLUMNS:
+            if rows.shape[1] > 10_000:
                 raise ParameterError(
                     f"{rows.shape[1]:,} columns are too many for a data frame; use set_output(transform='default'), "
                     "which gives a sparse array."

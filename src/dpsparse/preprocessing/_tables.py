@@ -21,14 +21,6 @@ from dpsparse._cells import MISSING_WORDS, cell_name, column_cells, is_missing
 from dpsparse._checks import decoded, is_number, objects_of, without_leaking_errors
 from dpsparse.exceptions import SchemaError
 
-# Numbers as people write them: 1,234.50 and 12 % and EUR 7; a public rule, the unit is left out.
-_WRITTEN = re.compile(
-    r"\s*(?:[$€£]|USD|EUR|GBP)?\s*([-+]?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?)\s*(?:[%$€£]|USD|EUR|GBP)?\s*"
-)
-# 31.01.2020, 31/1/2020 and 31-01-2020, with a time or without.
-_DAY_FIRST = re.compile(
-    r"([0-9]{1,2})([./-])([0-9]{1,2})\2([0-9]{4})(?:[ T]+([0-9]{1,2})(:[0-9]{2}(?::[0-9]{2}(?:\.[0-9]+)?)?))?"
-)
 KINDS = ("number", "date", "category")  # what cells of a column can be
 LONGEST = 256  # characters of a name; longer ones are cut
 _UNREADABLE = "X must be a table: a data frame, an Arrow table, a dict of columns of equal length, or a 2d array."
@@ -137,7 +129,12 @@ def _number(cell: Any) -> float:
             return float(cell // timedelta(seconds=1))
         return float(cell)
     except Exception:  # text, lists, pandas.NA, anything: missing
-        written = _WRITTEN.fullmatch(cell) if isinstance(cell, str) and len(cell) < 64 else None
+        if not isinstance(cell, str) or len(cell) >= 64:
+            return math.nan
+        # As people write them: 1,234.50 and 12 % and EUR 7; a public rule, the unit is left out.
+        number, before, behind = r"[-+]?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?", r"[$€£]", r"[%$€£]"
+        pattern = rf"\s*(?:{before}|USD|EUR|GBP)?\s*({number})\s*(?:{behind}|USD|EUR|GBP)?\s*"
+        written = re.fullmatch(pattern, cell)
         return float(written[1].replace(",", "")) if written else math.nan
 
 
@@ -169,7 +166,10 @@ def _day(cell: Any) -> float:
     try:
         if isinstance(cell, str):
             text = cell.strip()
-            if found := _DAY_FIRST.fullmatch(text):
+            # 31.01.2020, 31/1/2020 and 31-01-2020, with a time or without.
+            written = r"([0-9]{1,2})([./-])([0-9]{1,2})\2([0-9]{4})"
+            hours = r"[ T]+([0-9]{1,2})(:[0-9]{2}(?::[0-9]{2}(?:\.[0-9]+)?)?)"
+            if found := re.fullmatch(f"{written}(?:{hours})?", text):
                 day, mark, month, year, hours, rest = found.groups(default="")
                 if mark == "/" and int(month) > 12:  # month first, as it cannot be otherwise
                     day, month = month, day

@@ -40,8 +40,6 @@ from dpsparse.preprocessing.defaults import (
 from dpsparse.release import Releases
 from dpsparse.rows import RawRows
 
-_BETWEEN = "\x1f"  # separates the number of a column from a name in what is released
-
 
 class OneHot(Step):
     """Cells of a column: its listed categories, then the buckets, then missing values."""
@@ -205,7 +203,7 @@ class DPCategoryEncoder(OneHot, PrivateStep):
         found, weights = releases.names(prefix + "categories", raw.names(_names_of_rows, d))
         kept: list[list[tuple[float, str]]] = [[] for _ in range(d)]
         for text, weight in zip(found, weights.tolist(), strict=True):
-            number, name = text.split(_BETWEEN, 1)
+            number, name = text.split("\x1f", 1)
             kept[int(number)].append((-weight, name))
         listed = [sorted(sorted(each)[:MAX_CATEGORIES], key=lambda pair: pair[1]) for each in kept]
         categories = tuple(tuple(name for _, name in each) for each in listed)
@@ -243,10 +241,10 @@ class DPCategoryEncoder(OneHot, PrivateStep):
 
 
 def _names_of_rows(read: Table) -> list[list[str]]:
-    """The names of every row, each behind the number of its column."""
+    """The names of every row, each behind the number of its column and a separator."""
     columns = [texts(column) for column in read.columns]
     return [
-        [f"{j}{_BETWEEN}{name}" for j, name in enumerate(row) if name is not None]
+        [f"{j}\x1f{name}" for j, name in enumerate(row) if name is not None]
         for row in zip(*columns, strict=True)
     ]
 

@@ -22,7 +22,7 @@ from dpsparse.domain import Domain
 from dpsparse.exceptions import DomainError, ParameterError, SchemaError
 from dpsparse.preprocessing._step import SOURCE, check_persons
 from dpsparse.preprocessing._tables import KINDS, Table, kinds, numbers, read_table
-from dpsparse.preprocessing.defaults import LOOK_TARGET_SHARE, MIN_COUNT_IN_SDS
+from dpsparse.preprocessing.defaults import MIN_COUNT_IN_SDS
 from dpsparse.random import is_seeded
 from dpsparse.release import Releases, private_run
 from dpsparse.rows import RawRows
@@ -71,7 +71,7 @@ def plan_look(
     check_terms(epsilon, delta, adjacency, ledger, "exact counts")
     budget = Budget(epsilon, delta)
     n_cells = len(_target_cells(domain))
-    budget.gaussian("target", LOOK_TARGET_SHARE, n_cells, "rows by declared label or range")
+    budget.gaussian("target", 0.2, n_cells, "rows by declared label or range")
     size = n_columns * (len(KINDS) + 1)
     budget.gaussian("columns", REST, size, "rows by kind of cell, of each column")
     plan = Plan(

@@ -24,16 +24,13 @@ from dpsparse.exceptions import DomainError
 from dpsparse.preprocessing._step import PrivateStep, Step, Want, of_each_column
 from dpsparse.preprocessing._tables import Header, Table, numbers
 from dpsparse.preprocessing.defaults import (
-    CLIPPED_SHARE_TO_WARN,
     COARSE_SHARE,
     COUNT_SHARE,
     FINE_CELLS,
     FINE_ROUNDS,
     MAX_SCALE,
-    MIN_GAP_SHARE,
     MIN_GAPS_IN_SDS,
     MIN_SCALE,
-    REACH_IN_SCALES,
     STEP_SHARE,
 )
 from dpsparse.release import Releases
@@ -155,12 +152,12 @@ def release_scales(
     # Not below the spacing of float64 at the centre, where x - centre has no digits left.
     least_scale = np.maximum(MIN_SCALE, np.abs(step.center_) * 2.0**-40)
     step.scale_ = np.clip(scale, least_scale, MAX_SCALE)
-    step.reach_ = REACH_IN_SCALES * step.scale_
+    step.reach_ = 3.0 * step.scale_
     rows = np.maximum(mass.sum(axis=1) + np.maximum(gaps, 0.0), 1.0)
     nothing = mass.sum(axis=1) == 0.0  # no number rose above the noise
     step.missing_share_ = np.where(nothing, 1.0, np.clip(gaps / rows, 0.0, 1.0))
     noise = releases.scale(phase, columns.powers(), COARSE_SHARE)
-    often = (step.missing_share_ > MIN_GAP_SHARE) & (gaps > MIN_GAPS_IN_SDS * noise)
+    often = (step.missing_share_ > 0.01) & (gaps > MIN_GAPS_IN_SDS * noise)
     step.flagged_ = np.flatnonzero(often)
     if np.any(nothing):
         drowned = [step._columns[j] for j in np.flatnonzero(nothing)]
@@ -240,9 +237,7 @@ class PublicScaler(_Scaled):
         outside, numbers = sides[:, 0] + sides[:, 2], sides[:, :3].sum(axis=1)
         self.clipped_share_ = np.clip(outside / np.maximum(numbers, 1.0), 0.0, 1.0)
         self.flagged_ = self.flagged_[sides[self.flagged_, 3] > MIN_GAPS_IN_SDS * noise]
-        much = (self.clipped_share_ > CLIPPED_SHARE_TO_WARN) & (
-            outside > MIN_GAPS_IN_SDS * math.sqrt(2.0) * noise
-        )
+        much = (self.clipped_share_ > 0.05) & (outside > MIN_GAPS_IN_SDS * math.sqrt(2.0) * noise)
         if much.any():
             told = [
                 f"{self._columns[j]} ({self.clipped_share_[j]:.0%})" for j in np.flatnonzero(much)

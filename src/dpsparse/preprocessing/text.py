@@ -21,7 +21,7 @@ from dpsparse._checks import check_choice, check_count
 from dpsparse.exceptions import ParameterError
 from dpsparse.preprocessing._step import PrivateStep, Want
 from dpsparse.preprocessing._tables import LONGEST, Table, documents
-from dpsparse.preprocessing.defaults import STEP_SHARE, WORDS_PER_ROW
+from dpsparse.preprocessing.defaults import STEP_SHARE
 from dpsparse.release import Releases
 from dpsparse.rows import RawRows
 
@@ -113,7 +113,7 @@ class DPVectorizer(PrivateStep):
     def _learn(self, raw: RawRows, releases: Releases, prefix: str) -> None:
         if self._hashes:
             return
-        names = raw.names(self._words, WORDS_PER_ROW)
+        names = raw.names(self._words, 100)  # different words of a text, or a person, that count
         found, weights = releases.names(prefix + "vocabulary", names)
         best = np.lexsort((np.arange(len(found)), -weights))[: self.max_features]
         self.vocabulary_ = tuple(sorted(found[j] for j in best))

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from dpsparse.report.weights import Weight
 
 INK, CLEAR, FAINT = "#1f2933", "#1a6b6b", "#b8c4cc"
-# The page gives every colour a second value for dark screens (page.html); elsewhere the first one holds.
-_VARIABLES = {INK: "--ink", "#000000": "--ink", CLEAR: "--clear", FAINT: "--faint"}
 
 
 def new_figure(width: float, height: float) -> Any:
@@ -39,7 +37,9 @@ def as_svg(figure: Any, label: str) -> str:
     text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
     text = re.sub(r' id="[A-Za-z0-9.]+_\d+"', "", text)
     text = re.sub(r'(<svg[^>]*?) width="[^"]*" height="[^"]*"', r"\1", text, count=1)
-    for colour, variable in _VARIABLES.items():
+    # The page gives every colour a second value for dark screens (page.html); elsewhere the first one holds.
+    variables = {INK: "--ink", "#000000": "--ink", CLEAR: "--clear", FAINT: "--faint"}
+    for colour, variable in variables.items():
         text = text.replace(colour, f"var({variable}, {colour})")
     return text.replace("<svg", f'<svg role="img" aria-label="{label}"', 1)
 
