@@ -1,8 +1,13 @@
 """What scikit-learn's users expect of pipelines and steps beyond fit and transform."""
 
+import pickle
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.utils import estimator_checks
 from sklearn.utils.estimator_checks import check_estimator
 
 from dpsparse import (
@@ -11,9 +16,14 @@ from dpsparse import (
     DPFeatureTest,
     DPGradientClassifier,
     DPPipeline,
+    DPSearchCV,
     DPStandardizer,
+    DPTablePreparer,
+    DPVectorizer,
     HashingEncoder,
     Ledger,
+    PublicEncoder,
+    PublicScaler,
 )
 from dpsparse.exceptions import SchemaError
 
@@ -83,6 +93,10 @@ def failed_checks(estimator):
             ],
             epsilon=8.0,
         ),
+        DPSearchCV(
+            DPGradientClassifier(Domain(classes="observed")), {"n_nonzero": [1, 2]}, epsilon=8.0
+        ),
+        PublicScaler((-10.0, 10.0)),
     ],
     ids=lambda estimator: type(estimator).__name__,
 )
@@ -92,11 +106,58 @@ def test_steps_and_pipelines_pass_scikit_learns_checks(estimator):
 
 @pytest.mark.heavy
 @pytest.mark.filterwarnings("ignore")
-def test_the_feature_test_fails_only_where_a_check_brings_other_labels():
-    """It takes declared labels only, and the checks bring numbers and a third class."""
-    for check in failed_checks(DPFeatureTest(Domain(classes=[0, 1]), epsilon=8.0)):
+@pytest.mark.parametrize(
+    ("estimator", "said"),
+    [
+        (DPFeatureTest(Domain(classes=[0, 1]), epsilon=8.0), "Domain.classes does not list"),
+        (PublicEncoder({"x0": [0.0, 1.0]}), "categories lacks the columns"),
+    ],
+    ids=lambda given: type(given).__name__,
+)
+def test_what_takes_declared_things_only_fails_where_a_check_brings_others(estimator, said):
+    """The checks bring numbers, a third class and other columns."""
+    for check in failed_checks(estimator):
         error = check["exception"]
-        assert "Domain.classes does not list" in f"{error} {error.__cause__}", check["check_name"]
+        assert said in f"{error} {error.__cause__}", check["check_name"]
+
+
+@pytest.mark.filterwarnings("ignore::dpsparse.exceptions.NotPrivateWarning")
+@pytest.mark.parametrize(
+    ("step", "table"),
+    [
+        (DPVectorizer("vocabulary", epsilon=8.0), ["red blue blue", "red green"] * 500),
+        (
+            DPTablePreparer({"a": (0, 9), "b": "category"}, epsilon=8.0),
+            {"a": [1.0, 2.0] * 500, "b": ["x", "y"] * 500},
+        ),
+    ],
+    ids=lambda given: type(given).__name__,
+)
+def test_texts_and_named_columns_keep_the_contract_too(step, table):
+    """scikit-learn's checks bring arrays of numbers: those that bring none hold, and the rest on a table of ours."""
+    assert not step.__sklearn_tags__().input_tags.two_d_array
+    for check in (
+        "check_do_not_raise_errors_in_init_or_set_params",
+        "check_estimator_cloneable",
+        "check_estimator_repr",
+        "check_get_params_invariance",
+        "check_mixin_order",
+        "check_no_attributes_set_in_init",
+        "check_parameters_default_constructible",
+        "check_set_params",
+        "check_valid_tag_types",
+    ):
+        getattr(estimator_checks, check)(type(step).__name__, clone(step))
+    with pytest.raises(NotFittedError):
+        step.transform(table)
+    step = clone(step).set_params(random_state=0)
+    before = step.get_params()
+    rows = step.fit(table).transform(table)
+    assert step.fit(table) is step
+    assert step.get_params() == before
+    for again in (step, pickle.loads(pickle.dumps(step)), clone(step).fit(table)):
+        assert (again.transform(table) != rows).nnz == 0
+    assert rows.shape[1] == len(step.get_feature_names_out())
 
 
 def test_tags_say_what_is_needed():
@@ -108,6 +169,8 @@ def test_tags_say_what_is_needed():
     tags = DPPipeline([("scale", DPStandardizer()), ("model", model)]).__sklearn_tags__()
     assert tags.estimator_type == "classifier"
     assert tags.transformer_tags is not None
+    texts = DPPipeline([("words", DPVectorizer()), ("model", model)])
+    assert texts.__sklearn_tags__().input_tags.one_d_array
 
 
 @pytest.mark.filterwarnings("ignore:.*NOT private")

@@ -468,9 +468,7 @@ class DPPipeline(_BaseComposition):  # type: ignore[misc]
         tags.transformer_tags = TransformerTags(preserves_dtype=[])
         tags.target_tags.required = True
         tags.non_deterministic = True
-        tags.input_tags.sparse = True
-        tags.input_tags.allow_nan = True
-        tags.input_tags.string = True
+        tags.input_tags = self.steps[0][1].__sklearn_tags__().input_tags
         return tags
 
     def _repr_html_inner(self) -> str:

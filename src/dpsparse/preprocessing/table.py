@@ -338,6 +338,12 @@ class DPTablePreparer(PrivateStep):
             for out in step._names_out()
         ]
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.dict = True
+        tags.input_tags.two_d_array = tags.input_tags.sparse = False
+        return tags
+
 
 def _release_kinds(
     raw: RawRows, columns: list[str], releases: Releases, phase: str

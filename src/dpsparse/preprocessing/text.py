@@ -136,3 +136,9 @@ class DPVectorizer(PrivateStep):
             if self._hashes
             else f"released vocabulary of {len(self.vocabulary_)} words"
         )
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.one_d_array = True
+        tags.input_tags.two_d_array = tags.input_tags.sparse = False
+        return tags

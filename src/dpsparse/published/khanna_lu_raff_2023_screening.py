@@ -296,8 +296,17 @@ class _RNMScreen(_Screen):
         return tuple(range(1, self.n_iter + 1))
 
 
+class _TwoClasses(BaseDPClassifier):
+    """The papers know two classes."""
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        return tags
+
+
 @dataclass(eq=False, repr=False, kw_only=True)
-class ADPScreenClassifier(BaseDPClassifier, _ADPScreen):
+class ADPScreenClassifier(_TwoClasses, _ADPScreen):
     """NOT PRIVATE. ADP-Screen (Khanna, Lu and Raff 2023) with the logistic loss, as printed.
 
     The sensitivity of its scores is O(1/sqrt n) and not O(1/n). `DPScreenedLassoClassifier` screens for free.
@@ -341,7 +350,7 @@ class ADPScreenRegressor(BaseDPRegressor, _ADPScreen):
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class RNMScreenClassifier(BaseDPClassifier, _RNMScreen):
+class RNMScreenClassifier(_TwoClasses, _RNMScreen):
     """NOT PRIVATE. RNM-Screen, the rule of the sequel, with the logistic loss, as printed.
 
     Report-noisy-min certifies an index, not the sign of its value, and the sensitivity of the scores is O(1/sqrt n).
