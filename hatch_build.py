@@ -50,7 +50,7 @@ def record(place: Path) -> None:
     )
     fit_common_kinds()
     functions: dict[str, list[Any]] = {}
-    sources = {"jit.py": hash_of(HERE / "jit.py")}
+    sources = {name: hash_of(HERE / name) for name in ("jit.py", "arithmetic.py")}
     for home, module in list(sys.modules.items()):
         if not home.startswith("dpsparse.") or module is None:
             continue

@@ -27,7 +27,9 @@ RUNS = [run for run in estimator_runs() if run.quick]
 @pytest.fixture(autouse=True)
 def small_parts(monkeypatch):
     """Tables of tests are smaller than the smallest part that pays; several parts of them are wanted."""
-    monkeypatch.setattr(sources, "_SMALLEST", 2**10)
+    monkeypatch.setattr(
+        sources, "bytes_of_a_part", lambda memory: min(max(memory // 24, 2**10), sources.LARGEST)
+    )
     monkeypatch.setattr(sources, "read_size", lambda size: 24 * 2**10)
 
 

@@ -24,7 +24,9 @@ pytestmark = pytest.mark.filterwarnings("ignore::dpsparse.exceptions.NotPrivateW
 @pytest.fixture(autouse=True)
 def small_parts(monkeypatch):
     """Tables of tests are smaller than the smallest part that pays."""
-    monkeypatch.setattr(sources, "_SMALLEST", 2**12)
+    monkeypatch.setattr(
+        sources, "bytes_of_a_part", lambda memory: min(max(memory // 24, 2**12), sources.LARGEST)
+    )
 
 
 def streamed_in_small_parts(X, y):
