@@ -22,9 +22,10 @@ from typing import Any
 
 ROOT = Path(__file__).parent
 LONGEST = 1800  # seconds that recording or compiling may take
-PROCESSORS = {  # machine -> name for LLVM, and what a host must have beyond what every such machine has
-    "x86_64": ("x86-64-v3", ["avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe"]),
-}
+# The name for LLVM, and what a host must have beyond what every machine of its kind has.
+PROCESSOR, NEEDED = "", []
+if platform.machine() == "x86_64":
+    PROCESSOR, NEEDED = "x86-64-v3", ["avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe"]
 
 
 # ---- in two processes of their own ----
@@ -71,7 +72,7 @@ def record(place: Path) -> None:
             ]
     everything = {
         "numba": numba.__version__,
-        "processor": PROCESSORS.get(platform.machine(), ("", []))[1],
+        "processor": NEEDED,
         "sources": sources,
         "functions": functions,
     }
@@ -90,7 +91,7 @@ def compile_recorded(place: Path) -> None:
 
     compiler = CC("_ahead", source_module=dpsparse)
     compiler.output_dir = str(place)
-    compiler.target_cpu = PROCESSORS.get(platform.machine(), ("", []))[0]
+    compiler.target_cpu = PROCESSOR
     dispatchers = {}
     recorded = pickle.loads((place / "_ahead.pickle").read_bytes())
     for path, calls in recorded["functions"].items():
@@ -122,15 +123,14 @@ def compile_recorded(place: Path) -> None:
 
 def build(place: Path) -> None:
     """`_ahead.pickle` and the extension module into `place`."""
-    processor, _ = PROCESSORS.get(platform.machine(), ("", []))
     with tempfile.TemporaryDirectory() as cache:
         env = {**os.environ, "PYTHONPATH": str(ROOT / "src"), "DPSPARSE_AHEAD": "0"}
         subprocess.run(
             [sys.executable, __file__, "record", place], env=env, check=True, timeout=LONGEST
         )
         # Inner functions are optimised before they are joined: for the same processor as the whole.
-        if processor:
-            env |= {"NUMBA_CPU_NAME": processor, "NUMBA_CPU_FEATURES": ""}
+        if PROCESSOR:
+            env |= {"NUMBA_CPU_NAME": PROCESSOR, "NUMBA_CPU_FEATURES": ""}
         env["NUMBA_CACHE_DIR"] = cache
         subprocess.run(
             [sys.executable, __file__, "compile", place], env=env, check=True, timeout=LONGEST

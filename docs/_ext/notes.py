@@ -2,10 +2,7 @@
 
 * a mention of `docs/x.md` in a docstring or a note becomes a link to that page;
 * proofs in plain text are shown as formulas (plain_math.py), set by a copy of MathJax that needs no network;
-* the book of the experiments, a file outside docs/, becomes a section of papers.md and a page a chapter;
-* a public name that the reference does not list stands on a page of its own, "Other names";
-* a page that no table of contents names is listed under "More pages" of the guide, so that a page somebody adds has a
-  way to it from the first build on.
+* the book of the experiments, a file outside docs/, becomes a section of papers.md and a page a chapter.
 """
 
 from __future__ import annotations
@@ -13,7 +10,6 @@ from __future__ import annotations
 import importlib.util
 import re
 import shutil
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -24,20 +20,6 @@ import dpsparse.methods
 from plain_math import formulas
 
 DOCS = Path(__file__).parents[1]
-ROOMS = (
-    "audit",
-    "datasets",
-    "evaluation",
-    "exceptions",
-    "inference",
-    "model_selection",
-    "preprocessing",
-    "accounting",
-    "ledger",
-    "proofs",
-    "io",
-    "report",
-)
 BOOK = DOCS.parent / "experiments" / "book" / "reproduction.md"
 FINDINGS = "% the findings of the book\n"
 # Files of the repository that notes link to and that are no pages: the name stays, the link goes.
@@ -99,50 +81,6 @@ def write_book() -> None:
         page = folder / f"{name}.md"
         if not page.exists() or page.read_text("utf-8") != text:
             page.write_text(text, "utf-8")
-
-
-def public_names() -> list[str]:
-    """Every public name as the reference lists it: `Ledger`, `accounting.epsilon`, `exceptions.BudgetError`."""
-    top = [name for name in dpsparse.__all__ if not name.startswith("_")]
-    found = list(top)
-    for room in ROOMS:
-        module = import_module(f"dpsparse.{room}")
-        kinds = [name for name, value in vars(module).items() if isinstance(value, type)]
-        found += [
-            f"{room}.{name}"
-            for name in getattr(module, "__all__", kinds)
-            if getattr(dpsparse, name, None) is not getattr(module, name)
-        ]
-    return found
-
-
-def other_names() -> list[str]:
-    """The public names that the page of the reference does not list yet."""
-    text = (DOCS / "api.md").read_text("utf-8")
-    listed = set(re.findall(r"^   ([\w.]+)$", text, re.MULTILINE))
-    return [name for name in public_names() if name not in listed]
-
-
-def write_other_names() -> None:
-    """docs/other_names.rst, before autosummary looks for what it has to document."""
-    lines = ["Other names", "===========", ""]
-    rest = other_names()
-    if rest:
-        lines += [
-            ".. currentmodule:: dpsparse",
-            "",
-            ".. autosummary::",
-            "   :toctree: generated/",
-            "   :nosignatures:",
-            "",
-        ]
-        lines += [f"   {name}" for name in rest]
-    else:
-        lines.append("None: every public name stands on :doc:`api`.")
-    text = "\n".join(lines) + "\n"
-    page = DOCS / "other_names.rst"
-    if not page.exists() or page.read_text("utf-8") != text:
-        page.write_text(text, "utf-8")
 
 
 def on_docstring(app: Any, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
@@ -242,7 +180,6 @@ def on_finished(app: Any, error: Exception | None) -> None:
 
 
 def setup(app: Any) -> dict[str, bool]:
-    write_other_names()
     write_book()
     app.connect("source-read", on_source)
     app.connect("autodoc-process-docstring", on_public_name, priority=100)

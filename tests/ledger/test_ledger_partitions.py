@@ -2,6 +2,8 @@
 
 import json
 import math
+import tempfile
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -20,7 +22,6 @@ from dpsparse.accounting import (
 )
 from dpsparse.exceptions import LedgerError
 from dpsparse.ledger import Ledger
-from dpsparse.ledger.book import Book
 
 DELTA = 1e-6
 
@@ -53,25 +54,26 @@ entries = st.lists(
 
 
 @given(wanted=entries)
-@settings(max_examples=25, derandomize=True)
+@settings(max_examples=25, derandomize=True, deadline=None)
 def test_a_partitioned_account_is_one_account_for_each_kind_of_row(wanted):
     """Admitted exactly if the account of every row that sees the entry admits it.
 
     The rows: of p, of q, and of a part ("later") that has no entry yet. Each has an account of
     its own without partitions, which replays what that row can see.
     """
-    shared = Ledger(epsilon=1.0, delta=DELTA)
     rows = {part: Ledger(epsilon=1.0, delta=DELTA) for part in ("p", "q", "later")}
-    for part, price in wanted:
-        shared.partition = part
-        seen_by = [row for name, row in rows.items() if part in (None, name)]
-        allowed = all(row.would_allow(price) for row in seen_by)
-        assert shared.would_allow(price) is allowed
-        if allowed:
-            for ledger in (shared, *seen_by):
-                ledger.reserve(price)
-    shared.partition = None
-    shared.verify()
+    with tempfile.TemporaryDirectory() as folder:
+        book = Path(folder, "budget.db")
+        Ledger(book, epsilon=1.0, delta=DELTA)
+        shared = {part: Ledger(book, partition=part) for part in PARTS}
+        for part, price in wanted:
+            seen_by = [row for name, row in rows.items() if part in (None, name)]
+            allowed = all(row.would_allow(price) for row in seen_by)
+            assert shared[part].would_allow(price) is allowed
+            if allowed:
+                for ledger in (shared[part], *seen_by):
+                    ledger.reserve(price)
+        shared[None].verify()
 
 
 # ---- names --------------------------------------------------------------------------------------
@@ -94,9 +96,6 @@ def test_names_are_plain_ascii(path, name):
     for terms in ({}, {"epsilon": 1.0, "delta": DELTA}):
         with pytest.raises(LedgerError, match="dataset must be"):
             Ledger(path, dataset=name, **terms)
-    ledger = Ledger(path)
-    with pytest.raises(LedgerError, match="partition must be"):
-        ledger.partition = name
 
 
 def test_names_are_compared_without_their_case(path):
@@ -104,10 +103,7 @@ def test_names_are_compared_without_their_case(path):
     first.reserve(plan(Pure(0.9)))
     same = Ledger(path, dataset="cLAIMS", partition="YEAR:2024-Q1_A.B")
     assert not same.would_allow(plan(Pure(0.9)))
-    same.partition = "other"
-    assert same.would_allow(plan(Pure(0.9)))
-    same.partition = "yeaR:2024-q1_a.b"
-    assert not same.would_allow(plan(Pure(0.9)))
+    assert Ledger(path, dataset="claims", partition="other").would_allow(plan(Pure(0.9)))
     with pytest.raises(LedgerError, match="never changed"):
         Ledger(path, epsilon=2.0, delta=DELTA, dataset="CLAIMS")
     assert Ledger.datasets(path) == ["claims"]
@@ -180,23 +176,3 @@ def test_verify_compares_totals(path, change, found):
             Ledger(path).verify()
     else:
         assert Ledger(path).verify() == 2
-
-
-def test_a_partition_that_another_thread_sets_meanwhile_gets_no_free_entry(path, monkeypatch):
-    ledger = Ledger(path, epsilon=1.0, delta=DELTA, partition="p")
-    fit = plan(Gaussian(6.2))
-    ledger.reserve(fit)
-    ledger.partition = "q"
-
-    allows = Book.allows
-
-    def judge_and_switch(book, *arguments):
-        allowed = allows(book, *arguments)
-        ledger.partition = "p"
-        return allowed
-
-    monkeypatch.setattr(Book, "allows", judge_and_switch)
-    ledger.reserve(fit)
-    monkeypatch.undo()
-    assert [entry.partition for entry in ledger.history()] == ["p", "q"]
-    assert ledger.spent() <= 1.0

@@ -129,15 +129,6 @@ def _refuse_look(f: Any) -> NoReturn:
     raise ControlFlowError(f"rows are read outside of every release ({name})")
 
 
-@dataclass(frozen=True)
-class _NamesWithoutRows:
-    """Names without the rows that have them: a draw may tell some of them."""
-
-    known: tuple[str, ...]
-    most: int
-    weights: Callable[[], Query]
-
-
 class RecordedReleases(Releases):
     """Releases of one run, recorded on a tape; with a `script`, answered as another run was."""
 
@@ -231,9 +222,9 @@ class RecordedReleases(Releases):
             value = getattr(mechanism, each.name)
             if isinstance(value, Query):
                 blind[each.name] = replace(value, whole=partial(watched, value.whole))
-            elif isinstance(value, Names):
-                blind[each.name] = _NamesWithoutRows(
-                    value.known, value.most, partial(watched, value.weights)
+            elif isinstance(value, Names):  # a draw may tell some of them
+                blind[each.name] = SimpleNamespace(
+                    known=value.known, most=value.most, weights=partial(watched, value.weights)
                 )
             elif isinstance(value, Rows):
                 reads = {

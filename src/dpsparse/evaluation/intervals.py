@@ -45,9 +45,6 @@ class Estimate:
     def __str__(self) -> str:
         return f"{self.value:.4g} ({self.low:.4g} to {self.high:.4g})"
 
-    def to_dict(self) -> dict[str, float]:
-        return {"value": self.value, "low": self.low, "high": self.high, "level": self.level}
-
     def mapped(self, rising: Any) -> Estimate:
         """The same for a rising function of the number."""
         return Estimate(rising(self.value), rising(self.low), rising(self.high), self.level)

@@ -116,7 +116,7 @@ class Report:
             "metrics": list(self.metrics),
             "labels": self.labels,
             "level": self.level,
-            "estimates": {name: part.to_dict() for name, part in self.estimates.items()},
+            "estimates": {name: asdict(part) for name, part in self.estimates.items()},
             "tables": {
                 name: {column: cells.tolist() for column, cells in part.items()}
                 for name, part in self.tables.items()

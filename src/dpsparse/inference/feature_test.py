@@ -12,7 +12,7 @@ or positively dependent t, Benjamini-Yekutieli for any. Proof: docs/proofs/infer
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -35,26 +35,8 @@ if TYPE_CHECKING:
     from dpsparse.ledger.account import Ledger
 
 
-class _Fitted(SelectorMixin, BaseEstimator):
-    support_: np.ndarray
-    pvalues_: np.ndarray
-    statistic_: np.ndarray
-    covers_: str
-    plan_: Plan
-    privacy_: Guarantee
-    n_features_in_: int
-    feature_names_in_: np.ndarray
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.target_tags.required = True
-        tags.non_deterministic = True  # secure noise differs from fit to fit
-        return tags
-
-
 @dataclass(eq=False, repr=False)
-class DPFeatureTest(_Fitted):
+class DPFeatureTest(SelectorMixin, BaseEstimator):
     """Private test of every feature for marginal association with a label of two classes.
 
     A selector of scikit-learn: `transform` keeps the columns found, `get_feature_names_out` names them.
@@ -97,6 +79,14 @@ class DPFeatureTest(_Fitted):
     adjacency: str = "add-remove"
     ledger: Ledger | None = None
     random_state: int | None = None
+    support_: np.ndarray = field(init=False)
+    pvalues_: np.ndarray = field(init=False)
+    statistic_: np.ndarray = field(init=False)
+    covers_: str = field(init=False)
+    plan_: Plan = field(init=False)
+    privacy_: Guarantee = field(init=False)
+    n_features_in_: int = field(init=False)
+    feature_names_in_: np.ndarray = field(init=False)
 
     def plan(self, n_features: int) -> Plan:
         """What `fit` on `n_features` columns will spend, without any data."""
@@ -129,20 +119,18 @@ class DPFeatureTest(_Fitted):
         rows, _ = planning.read(X, y, self._check(), groups)
         plan, names = self.plan(rows.n_features), column_names(X)
 
+        def test(releases: Releases) -> np.ndarray:
+            return statistic(releases.capped(rows), releases)
+
         self.statistic_ = private_run(
-            plan,
-            None,
-            lambda releases: statistic(releases.capped(rows), releases),
-            ledger=self.ledger,
-            random_state=self.random_state,
+            plan, None, test, ledger=self.ledger, random_state=self.random_state
         )
         self.pvalues_ = 2.0 * ndtr(-np.abs(self.statistic_))
         self.support_ = discoveries(self.pvalues_, self.q, self.control)
         self.n_features_in_ = rows.n_features
+        self.__dict__.pop("feature_names_in_", None)  # of an earlier fit
         if names is not None:
             self.feature_names_in_ = np.array(names, object)
-        elif hasattr(self, "feature_names_in_"):
-            del self.feature_names_in_
         self.plan_, self.privacy_ = plan, plan.guarantee
         self.covers_ = self._covers()
         return self
@@ -150,6 +138,13 @@ class DPFeatureTest(_Fitted):
     def _get_support_mask(self) -> np.ndarray:
         check_is_fitted(self)
         return np.isin(np.arange(self.n_features_in_), self.support_)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.target_tags.required = True
+        tags.non_deterministic = True  # secure noise differs from fit to fit
+        return tags
 
     def _covers(self) -> str:
         kind = (

@@ -188,9 +188,13 @@ def dp_inference(
     >>> bool(found.low[0] > 0)  # the weight of column 0 is surely positive
     True
     """
+    header = column_names(X)
     if pipeline is not None:
-        X, domain = _prepare(pipeline, X, domain)
-    columns, names = _columns(support, X)
+        if domain is not None:
+            raise ParameterError("domain comes from the pipeline; leave it out.")
+        header, X = pipeline.get_feature_names_out().tolist(), prepare_rows(pipeline, X)
+        domain = replace(pipeline.domain, feature_bound=1.0, row_norm=None, bounds=None)
+    columns, names = _columns(support, header)
     domain = planning.check(domain, epsilon, delta, adjacency, ledger, random_state, "dp_inference")
     plan = inference_plan(
         len(columns), domain, epsilon=epsilon, delta=delta, adjacency=adjacency, random_state=random_state,
@@ -219,19 +223,6 @@ def dp_inference(
         (*names, "intercept"), weights, weights - half, weights + half, covariance, level,
         domain.class_labels()[1], plan, _clipped(domain), missing,
     )  # fmt: skip
-
-
-def _prepare(pipeline: DPPipeline, X: Any, domain: Domain | None) -> tuple[Any, Domain]:
-    """Prepared rows with the names of their columns, and the bounds that preparation enforces."""
-    if domain is not None:
-        raise ParameterError("domain comes from the pipeline; leave it out.")
-    import pandas
-
-    names = pipeline.get_feature_names_out()
-    rows = prepare_rows(pipeline, X)
-    dense = rows.toarray() if hasattr(rows, "toarray") else np.asarray(rows)
-    bounded = replace(pipeline.domain, feature_bound=1.0, row_norm=None, bounds=None)
-    return pandas.DataFrame(dense, columns=names), bounded
 
 
 def _box(
@@ -266,9 +257,8 @@ def _box(
     return to_box, to_units
 
 
-def _columns(support: Any, X: Any) -> tuple[np.ndarray, list[Any]]:
-    """Numbers of the columns, and what to call them; names are looked up in the header of X."""
-    names = column_names(X)
+def _columns(support: Any, names: list[str] | None) -> tuple[np.ndarray, list[Any]]:
+    """Numbers of the columns, and what to call them; `names` are those of all columns, where they have any."""
     columns = np.asarray(support)
     if names is not None and columns.ndim == 1 and columns.dtype.kind in "UO":
         places = {name: j for j, name in enumerate(names)}

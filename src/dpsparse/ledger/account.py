@@ -114,27 +114,18 @@ class Ledger:
                 "An in-memory ledger needs a ceiling: Ledger(epsilon=..., delta=...)."
             )
         self.dataset = check_name("dataset", dataset)
-        self._partition = None if partition is None else check_name("partition", partition)
+        # In the spelling of the book; None is all of the rows.
+        self.partition = None if partition is None else check_name("partition", partition)
         self._policy = None if policy is None else os.path.abspath(policy)
         self._store = open_store(path)
         self._book: Book | None = None
         self._seen: tuple[int, str] | None = None  # the last entry this object knows of
         self.terms = self._open(wanted, adjacency, unit)
-        self.partition = partition  # now that the adjacency is known
-
-    @property
-    def partition(self) -> str | None:
-        """The part of the rows that is used, in the spelling of the book; None is all of them."""
-        return self._partition
-
-    @partition.setter
-    def partition(self, name: str | None) -> None:
-        if name is not None and self.terms.adjacency != "add-remove":
+        if self.partition is not None and self.terms.adjacency != "add-remove":
             raise LedgerError(
                 "Partitions compose in parallel under add-remove only: replacing one row can take "
                 "it out of one partition and into another. Open the ledger without partition."
             )
-        self._partition = None if name is None else check_name("partition", name)
 
     def _open(self, wanted: Terms | None, adjacency: str | None, unit: str | None) -> Terms:
         create = wanted is not None
@@ -190,17 +181,14 @@ class Ledger:
         self._check_neighbours(plan)
         if self._book is None:
             self.would_allow(plan)  # a long book is read the first time without holding the lock
-        partition = (
-            self.partition
-        )  # once: another thread may set it between the judgement and the entry
         with self._store.transaction(write=True) as session:
             book = self._read(session)
-            total, refusal = self._judge(book, plan, partition)
+            total, refusal = self._judge(book, plan)
             if refusal:
                 raise BudgetError(refusal)
             body = {
                 "kind": "reserve",
-                "partition": partition,
+                "partition": self.partition,
                 "method": plan.method,
                 "event": to_dict(plan.event),
                 "price": price_of(plan.event, book.terms).to_dict(),
@@ -218,10 +206,11 @@ class Ledger:
     def would_allow(self, plan: Plan) -> bool:
         """Whether `reserve` would succeed now; nothing is spent or written."""
         self._check_neighbours(plan)
-        return self._judge(self._look(), plan, self.partition)[1] is None
+        return self._judge(self._look(), plan)[1] is None
 
-    def _judge(self, book: Book, plan: Plan, partition: str | None) -> tuple[float, str | None]:
+    def _judge(self, book: Book, plan: Plan) -> tuple[float, str | None]:
         """The total after `plan` and why it is refused, if it is."""
+        partition = self.partition
         for policy in policies(self._store.address, self._policy):
             if refusal := policy.refusal(plan, self.dataset, self.terms):
                 return math.inf, refusal
@@ -237,7 +226,7 @@ class Ledger:
         asked = price(plan.event, self.terms.delta)
         if asked <= self.terms.epsilon and not book.has_room(partition, plan.event):
             return total, self._no_room_for_delta(plan, asked)
-        before, left = book.spent_epsilon(partition), self._room(book, partition)
+        before, left = book.spent_epsilon(partition), self._room(book)
         return total, (
             f"{plan.method} asks epsilon {asked:.4g} at delta {show_number(self.terms.delta)}, {before:.4g} "
             f"of {self.terms.epsilon:.4g} is spent and together they cost {total:.4g}; there "
@@ -301,18 +290,18 @@ class Ledger:
         Computed for a fit with Gaussian noise, and for a pure one. Fits compose sublinearly, so this is more than
         ceiling minus spent; several small fits are not one large one. `would_allow` is exact.
         """
-        return self._room(self._look(), self.partition)
+        return self._room(self._look())
 
-    def _room(self, book: Book, partition: str | None) -> float:
+    def _room(self, book: Book) -> float:
         terms = self.terms
 
         def largest(make: Callable[[float], Event]) -> float:
             low, high = 0.0, calibrate(make, terms.epsilon, terms.delta)
-            if book.allows(partition, make(high)):
+            if book.allows(self.partition, make(high)):
                 return terms.epsilon
             for _ in range(30):
                 middle = (low + high) / 2
-                fits = book.allows(partition, make(middle))
+                fits = book.allows(self.partition, make(middle))
                 low, high = (middle, high) if fits else (low, middle)
             return price(make(low), terms.delta) if low > 0.0 else 0.0
 
