@@ -42,7 +42,7 @@ def test_nobody_leaves_before_the_last_block_is_done(three_threads):
 
     def task(block):
         if get_ident() == main:
-            taken.wait(300.0)  # so that the second helper has a block
+            assert taken.wait(300.0)  # so that the second helper has a block
         else:
             taken.set()
             assert slow.wait(300.0)
@@ -171,8 +171,9 @@ def test_a_worker_that_was_promised_more_threads_than_there_are_cores(monkeypatc
     done = []
 
     def work():
-        threads.use_cores(4)
-        in_threads(done.append, range(4))
+        with threads.using_cores(4):
+            in_threads(done.append, range(4))
+        assert threads.cores() == 1
 
     worker = Thread(target=work)
     worker.start()

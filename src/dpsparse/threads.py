@@ -11,9 +11,9 @@ Kernels release the GIL; whole numbers are added, so neither the number of threa
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from functools import cache, partial
 from queue import Empty, SimpleQueue
 from threading import local
@@ -25,9 +25,15 @@ _WIDE = 2**22  # sums up to this many entries get one accumulator a thread
 _mine = local()
 
 
-def use_cores(n: int) -> None:
-    """Work of this thread may take `n` cores from now on, as on a worker that shares its machine with others."""
+@contextmanager
+def using_cores(n: int) -> Iterator[None]:
+    """Inside, work of this thread may take `n` cores, as on a worker that shares its machine with others."""
+    before = getattr(_mine, "cores", 0)
     _mine.cores = max(n, 1)  # blocks for no core at all would be no rows at all
+    try:
+        yield
+    finally:
+        _mine.cores = before
 
 
 def cores() -> int:

@@ -19,7 +19,7 @@ from dpsparse._checks import decoded
 from dpsparse.domain.clipping import Part
 from dpsparse.exceptions import ClusterError, DPSparseError, SourceChangedError
 from dpsparse.rows.spool import size_of
-from dpsparse.threads import use_cores
+from dpsparse.threads import using_cores
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -41,9 +41,9 @@ class Refusal:
 
 def guarded(n_cores: int, task: Callable[..., Any], *arguments: Any) -> Any:
     """The result of a task, or a refusal; others may have the rest of the machine."""
-    use_cores(n_cores)
     try:
-        return task(*arguments)
+        with using_cores(n_cores):
+            return task(*arguments)
     except DPSparseError as error:
         return Refusal(type(error), str(error))
     except MemoryError:  # its text would tell the shape of a part
