@@ -151,20 +151,16 @@ def population(table: Table) -> tuple[tuple[Any, Any, Any], np.ndarray, np.ndarr
     return data, truth, 2 * 1.96 * se * np.sqrt(n / (table.n_drawn or n))
 
 
-def coverage(table: str) -> Any:
+def coverage(task: Task, split: Split, setting: Setting, seed: int, table: str) -> Fitted:
     """Share of draws with an interval; of those, share covered and median width of every weight."""
     chosen = next(each for each in TABLES if each.name == table)
-
-    def fit(task: Task, split: Split, setting: Setting, seed: int) -> Fitted:
-        found = [draw_once(chosen, setting.epsilon, DRAWS * seed + k) for k in range(DRAWS)]
-        known = [each for each in found if each is not None]
-        measures: dict[str, Any] = {"intervals": len(known) / DRAWS}
-        if known:
-            measures["covered"] = np.mean([inside for inside, _ in known], axis=0).tolist()
-            measures["width"] = np.median([wide for _, wide in known], axis=0).tolist()
-        return Fitted(None, setting.as_row(), measures)
-
-    return fit
+    found = [draw_once(chosen, setting.epsilon, DRAWS * seed + k) for k in range(DRAWS)]
+    known = [each for each in found if each is not None]
+    measures: dict[str, Any] = {"intervals": len(known) / DRAWS}
+    if known:
+        measures["covered"] = np.mean([inside for inside, _ in known], axis=0).tolist()
+        measures["width"] = np.median([wide for _, wide in known], axis=0).tolist()
+    return Fitted(None, setting.as_row(), measures)
 
 
 def summary(rows: list[Row], table: str, epsilon: float) -> tuple[float, float, float, float]:

@@ -8,13 +8,10 @@ from __future__ import annotations
 
 import ast
 import math
-import sys
 from collections.abc import Callable
-from contextlib import nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from typing import Any
-from unittest.mock import patch
 
 import numpy as np
 import scipy.sparse as sp
@@ -46,7 +43,7 @@ class Fitted:
     extra: dict[str, Any] = field(default_factory=dict)
 
 
-Fit = Callable[[Task, Split, Setting, int], Fitted]
+Fit = Callable[..., Fitted]  # task, split, setting, seed, and what the call names
 
 
 @dataclass(frozen=True)
@@ -76,11 +73,12 @@ def find_method(text: str) -> Method:
         parameters = {str(k.arg): ast.literal_eval(k.value) for k in call.keywords}
         call = call.func
     name = ast.unparse(call)
-    if name.startswith("DP") and name not in _others():
-        return _ours(name, parameters, text.strip())
-    if name not in _others():
+    method = _others().get(name)
+    if method is None and name.startswith("DP"):
+        method = Method(name, partial(_ours, name), HANDLES.get(name, Method.handles))
+    if method is None:
         raise ValueError(f"There is no method {name!r}; known: DP..., {', '.join(_others())}.")
-    return _others()[name](parameters, text.strip())
+    return replace(method, name=text.strip(), fit=partial(method.fit, **parameters))
 
 
 # ---- ours ----------------------------------------------------------------------------------------
@@ -89,19 +87,17 @@ TAKES_NO_WEIGHTS = ("DPLasso", "DPScreenedLasso", "DPADMM")
 HANDLES = {"DPADMM": ("binary", "classes"), "DPRidge": ("numbers",)}
 
 
-def _ours(name: str, parameters: dict[str, Any], text: str) -> Method:
+def _ours(
+    name: str, task: Task, split: Split, setting: Setting, seed: int, **parameters: Any
+) -> Fitted:
     """An estimator of the library."""
-
-    def fit(task: Task, split: Split, setting: Setting, seed: int) -> Fitted:
-        model = our_estimator(name, task, split.X.shape[0], setting, seed, **parameters)
-        groups = {} if split.persons is None else {"groups": split.persons}
-        model.fit(split.X, split.y, **groups)
-        extra = {"nonzero": int(model.n_nonzero_)}
-        if chosen := model.plan_.parameters.get("chosen"):
-            extra["chosen"] = chosen
-        return Fitted(model, _promised(model, split.X.shape[1]), extra)
-
-    return Method(text, fit, handles=HANDLES.get(name, Method.handles))
+    model = our_estimator(name, task, split.X.shape[0], setting, seed, **parameters)
+    groups = {} if split.persons is None else {"groups": split.persons}
+    model.fit(split.X, split.y, **groups)
+    extra = {"nonzero": int(model.n_nonzero_)}
+    if chosen := model.plan_.parameters.get("chosen"):
+        extra["chosen"] = chosen
+    return Fitted(model, _promised(model, split.X.shape[1]), extra)
 
 
 def our_estimator(
@@ -207,45 +203,38 @@ def _sklearn(task: Task, split: Split, setting: Setting, seed: int) -> Fitted:
 # ---- rivals --------------------------------------------------------------------------------------
 
 
-def _rival(entry: Any, parameters: dict[str, Any], text: str) -> Method:
-    """An entry of rivals/; its settings are constants of its file, or what the call says instead."""
+def _rival(entry: Any, task: Task, split: Split, setting: Setting, seed: int) -> Fitted:
+    """An entry of rivals/; its settings are constants of its file."""
     from lab.rivals.base import Noise, Public
 
-    def fit(task: Task, split: Split, setting: Setting, seed: int) -> Fitted:
-        n, d = split.X.shape
-        if d > entry.most_columns:
-            raise ValueError(f"{entry.name} needs {d:,} x {d:,} numbers")
-        norm = task.row_norm or math.sqrt(d)
-        public = Public(n, d, norm, task.classes, task.target_range)
-        home = sys.modules[entry.fit.__module__]
-        with patch.multiple(home, **parameters) if parameters else nullcontext():
-            found = entry.fit(split.X, split.y, public, setting.epsilon, setting.delta, Noise(seed))
-        labels = None if task.classes is None else np.asarray(task.classes)
-        one = len(found.coef) == 1
-        model = LinearModel(
-            found.coef[0] if one else found.coef,
-            float(found.intercept[0]) if one else found.intercept,
-            labels,
-        )
-        promised = setting.as_row() | {"proof": f"experiments/{home.__name__.replace('.', '/')}.py"}
-        return Fitted(
-            model, promised | {"proven": True}, {"nonzero": int(np.count_nonzero(found.coef))}
-        )
-
-    return Method(text, fit, handles=entry.handles)
+    n, d = split.X.shape
+    if d > entry.most_columns:
+        raise ValueError(f"{entry.name} needs {d:,} x {d:,} numbers")
+    public = Public(n, d, task.row_norm or math.sqrt(d), task.classes, task.target_range)
+    found = entry.fit(split.X, split.y, public, setting.epsilon, setting.delta, Noise(seed))
+    labels = None if task.classes is None else np.asarray(task.classes)
+    one = len(found.coef) == 1
+    model = LinearModel(
+        found.coef[0] if one else found.coef,
+        float(found.intercept[0]) if one else found.intercept,
+        labels,
+    )
+    proof = f"experiments/{entry.fit.__module__.replace('.', '/')}.py"
+    promised = setting.as_row() | {"proof": proof, "proven": True}
+    return Fitted(model, promised, {"nonzero": int(np.count_nonzero(found.coef))})
 
 
 @cache
-def _others() -> dict[str, Callable[[dict[str, Any], str], Method]]:
-    """References and rivals by name."""
-
-    def reference(fit: Fit) -> Callable[[dict[str, Any], str], Method]:
-        return lambda parameters, text: Method(text, fit)
-
-    from lab.outside import outside_methods
+def _others() -> dict[str, Method]:
+    """References, rivals, libraries of others and methods of one suite, by name."""
+    from lab import outside, special
     from lab.rivals import ENTRIES
-    from lab.special import special_methods
 
-    found = {"constant": reference(_constant), "sklearn": reference(_sklearn)}
-    rivals = {name: partial(_rival, entry) for name, entry in ENTRIES.items()}
-    return found | rivals | outside_methods() | special_methods()
+    fits = {"constant": _constant, "sklearn": _sklearn} | special.FITS
+    found = {name: Method(name, fit) for name, fit in fits.items()}
+    for name, entry in ENTRIES.items():
+        found[name] = Method(name, partial(_rival, entry), entry.handles)
+    for name, (_, handles, _) in outside.LIBRARIES.items():
+        fit = partial(outside.fit, name)
+        found[name] = Method(name, fit, handles, ("tables", "regression"))
+    return found

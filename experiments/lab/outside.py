@@ -13,9 +13,8 @@ import json
 import os
 import subprocess
 import tempfile
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +22,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.special import logit
 
-from lab.methods import Fitted, Method, Setting
+from lab.methods import Fitted, Setting
 from lab.tables import columns_of
 from lab.tasks import Split, Task
 
@@ -54,22 +53,12 @@ class Predictions:
         return np.column_stack([1.0 - self.answers, self.answers])
 
 
-def outside_methods() -> dict[str, Callable[[dict[str, Any], str], Method]]:
-    """Makers of methods by name."""
-
-    def maker(name: str) -> Callable[[dict[str, Any], str], Method]:
-        place, handles, adjacency = LIBRARIES[name]
-
-        def fit(task: Task, split: Split, setting: Setting, seed: int, **more: Any) -> Fitted:
-            model, spent = _fit_there(place, task, split, setting, seed, more)
-            claim = {"adjacency": adjacency, "proof": CLAIM, "proven": False}
-            return Fitted(model, setting.as_row() | claim, {"seconds": spent})
-
-        return lambda parameters, text: Method(
-            text, partial(fit, **parameters), handles=handles, tracks=("tables", "regression")
-        )
-
-    return {name: maker(name) for name in LIBRARIES}
+def fit(name: str, task: Task, split: Split, setting: Setting, seed: int) -> Fitted:
+    """Predictions of a library, with what it claims of them."""
+    place, _, adjacency = LIBRARIES[name]
+    model, spent = _fit_there(place, task, split, setting, seed)
+    claim = {"adjacency": adjacency, "proof": CLAIM, "proven": False}
+    return Fitted(model, setting.as_row() | claim, {"seconds": spent})
 
 
 @cache
@@ -84,7 +73,7 @@ def _worker(place: str) -> Any:
 
 
 def _fit_there(
-    place: str, task: Task, split: Split, setting: Setting, seed: int, more: dict[str, Any]
+    place: str, task: Task, split: Split, setting: Setting, seed: int
 ) -> tuple[Predictions, float]:
     """Predictions of the other environment, and its processor seconds."""
     if split.X.shape[1] > MOST_COLUMNS:
@@ -93,7 +82,7 @@ def _fit_there(
     numbers = split.y if labels is None else np.searchsorted(labels, split.y)
     facts = {
         "kind": place, "epsilon": setting.epsilon, "delta": setting.delta, "seed": seed, "columns": columns_of(task),
-        "row_norm": task.row_norm, "target_range": task.target_range, **more,
+        "row_norm": task.row_norm, "target_range": task.target_range,
     }  # fmt: skip
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)

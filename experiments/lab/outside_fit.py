@@ -53,9 +53,9 @@ def codes(block: Any) -> Any:
 def diffprivlib(facts: Any, X: Any, y: Any, X_test: Any) -> Any:
     from diffprivlib.models import LogisticRegression  # type: ignore[import-not-found]
 
-    length = facts.get("share", SHARE) * (facts["row_norm"] or np.sqrt(X.shape[1]))
+    length = SHARE * (facts["row_norm"] or np.sqrt(X.shape[1]))
     model = LogisticRegression(
-        epsilon=facts["epsilon"], data_norm=1.0, C=facts.get("penalty", PENALTY), max_iter=1000,
+        epsilon=facts["epsilon"], data_norm=1.0, C=PENALTY, max_iter=1000,
         random_state=facts["seed"],
     )  # fmt: skip
     model.fit(X / length, y)

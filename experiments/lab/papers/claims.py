@@ -1,4 +1,4 @@
-"""Our defaults at the papers' own epsilon and delta, beside the best number that a paper prints for the task.
+"""Our defaults at the papers' own epsilon and delta, beside the best number that a paper prints for it (claims.toml).
 
 `dpsparse lab run claims` makes the rows and `dpsparse lab book` the second page of the book: a table with what we lose
 on top, and one figure. A paper's number has the paper's guarantee, which several times is none.
@@ -6,6 +6,8 @@ on top, and one figure. A paper's number has the paper's guarantee, which severa
 
 from __future__ import annotations
 
+import tomllib
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -21,10 +23,14 @@ from lab.papers.chapter import chapters
 from lab.papers.common import RESULTS, axes
 from lab.papers.sparsifier_tables import gradient_ahead, letter_above_printed
 from lab.papers.summary import Average, Summary, average, summarise
-from lab.report import Table
+from lab.report import Table, markdown_table
 from lab.tasks import Data, Task
 
 METHOD = "DPSparse"
+HEADS = [
+    "", "data", "chapter", "epsilon, delta", "measure", "printed", "our run of it", "`DPSparse*`", "rows", "weights",
+    "seconds", "why",
+]  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -34,7 +40,7 @@ class Claim:
     item: str
     task: Task
     setting: Setting
-    measures: tuple[str, ...]
+    measures: list[str]
     cell: dict[str, str]
     why: str = ""  # where we lose
 
@@ -70,50 +76,22 @@ def _screening(correlated: bool) -> Data:
     return Data(*papers_data.make_screening_regression(0, **rows))  # type: ignore[arg-type]
 
 
-_TASKS = {task.name: task for task in bundled_tasks("tables", "text", "support")}
-_ROWS = {
-    "kddcup99": 60_000, "covtype": 581_012, "splice": 3175, "phishing": 11_055, "papers-10000x100": 10_000,
-    "mushrooms": 8124, "a9a": 48_842, "w8a": 49_749, "colon-cancer": 62,
-}  # fmt: skip
+def _read() -> Iterator[Claim]:
+    known = {task.name: task for task in bundled_tasks("tables", "text", "support")}
+    for correlated in (False, True):
+        name = f"screening, {'' if correlated else 'un'}correlated"
+        load, span = partial(_screening, correlated), (-4.0, 4.0)
+        known[name] = Task(name, "support", load, target_range=span, n_nonzero=70)
+    listed = tomllib.loads(Path(__file__).with_name("claims.toml").read_text("utf-8"))
+    for facts in listed["claims"]:
+        delta = 1.0 / facts["rows"] ** facts.get("power", 1)
+        setting = Setting(facts["epsilon"], delta, n_nonzero=facts.get("weights"))
+        names = ("item", "measures", "cell", "why")
+        said = {name: facts[name] for name in names if name in facts}
+        yield Claim(task=known[facts["task"]], setting=setting, **said)
 
-CLAIMS = [
-    *(
-        Claim(
-            "001-table1",
-            Task(
-                f"screening, {data}",
-                "support",
-                partial(_screening, data == "correlated"),
-                target_range=(-4.0, 4.0),
-                n_nonzero=70,
-            ),
-            Setting(5.0, 1.0 / 3000, n_nonzero=70),
-            ("F1",),
-            {"data": data, "method": "RNM-Screen"},
-        )
-        for data in ("uncorrelated", "correlated")
-    ),
-    *(
-        Claim(
-            "004-table2",
-            _TASKS[name],
-            Setting(1.0, 1.0 / rows),
-            ("accuracy", "AUC"),
-            {"dataset": "synthetic" if name.startswith("papers") else name},
-            "about 50 training rows, 2,000 columns" if name == "colon-cancer" else "",
-        )
-        for name, rows in _ROWS.items()
-    ),
-    Claim(
-        "002-table4",
-        _TASKS["news-bigrams"],
-        Setting(0.1, 1.0 / 19_997**2),
-        ("accuracy", "AUC"),
-        {"dataset": "news20"},
-        "the exact sign of the paper gives labels away; with a private sign it is a guess. "
-        "Our run: the best of 3 readings, one trial of it",
-    ),
-]
+
+CLAIMS = list(_read())
 
 
 def page(rows: list[Row], figure: Path) -> str:
@@ -142,49 +120,24 @@ def page(rows: list[Row], figure: Path) -> str:
         lead = min(ours.mean - printed for printed, _, ours in numbers)
         lines.append((lead, claim, numbers, facts))
     lines.sort(key=lambda line: line[0])
-    sparsifier = summaries["004-table2"]
-    over_printed, over_letter = gradient_ahead(sparsifier)
-    above, tables = letter_above_printed(sparsifier)
     _draw(lines, figure)
-    text = [
-        "## Page 2: our defaults at the papers' own epsilon and delta",
-        "",
-        "`DPSparse*` at the paper's epsilon, means over up to five splits; ± is one standard error. It keeps "
-        "all weights that it is not told to drop, where the papers keep few; the screening rows are told the "
-        "true number, 70. Delta is that of the paper for 001; 1/n of all rows for 004, which has 1/n of the "
-        "training rows; 1/n^2 for 002, which prints none (our run of it has 1e-6). What we lose stands first."
-        " \"Our run of it\" is for 004 a reading that is not private; Sparsifier to the letter, which is private "
-        f"under add-remove but for its scaling by the rows' maxima, is above the printed accuracy "
-        f"and AUC on {above} of {tables} tables. Rows are those of "
-        "training, cut at 50,000; kddcup99 and the synthetic tables are other draws than the papers'."
-        " `dpsparse lab run claims` makes the rows, `dpsparse lab book` this page.",
-        "",
-        "| | data | chapter | epsilon, delta | measure | printed | our run of it | `DPSparse*` | rows | "
-        "weights | seconds | why |",
-        "|---" * 12 + "|",
-    ]  # fmt: skip
+    shown = []
     for lead, claim, numbers, facts in lines:
-        printed, repeated, ours = (
+        averages = [
             " / ".join(f"{v:.3f}" if isinstance(v, float) else v.text(".3f") for v in column)
             for column in zip(*numbers, strict=True)
-        )
-        text.append(
-            f"| {'**behind**' if lead < 0 else ''} | {claim.task.name} | {claim.item} | {claim.setting.epsilon:g}, "
-            f"{claim.setting.delta:.2g} | {' / '.join(claim.measures)} | {printed} | {repeated} | {ours} | "
-            f"{' | '.join(facts)} | {claim.why if lead < 0 else ''} |"
-        )
-    text += [
-        "",
-        "For one printed number (w8a, private LASSO) we could confirm both the value and its guarantee. The "
-        "best values of 002 and 004 come out with an exact sign, which leaks; for 001 the sensitivity of a "
-        "step is refuted, and whole runs are unproven. Ours is proven. At as few weights as 004 keeps, our "
-        f"gradient method leads in both measures over the best printed numbers on {over_printed} of {tables} tables, "
-        f"over the best of our runs to the letter on {over_letter} (004-table2).",
-        "",
-        f"![our defaults beside the papers](figures/{figure.name})",
-        "",
-    ]  # fmt: skip
-    return "\n".join(text)
+        ]
+        budget = f"{claim.setting.epsilon:g}, {claim.setting.delta:.2g}"
+        state, why = ("**behind**", claim.why) if lead < 0 else ("", "")
+        about = [claim.task.name, claim.item, budget, " / ".join(claim.measures)]
+        shown.append([state, *about, *averages, *facts, why])
+    sparsifier = summaries["004-table2"]
+    above, tables = letter_above_printed(sparsifier)
+    over_printed, over_letter = gradient_ahead(sparsifier)
+    return Path(__file__).with_name("second_page.md").read_text("utf-8").format(
+        table=markdown_table(HEADS, shown), figure=figure.name, above=above, tables=tables,
+        over_printed=over_printed, over_letter=over_letter,
+    )  # fmt: skip
 
 
 def _draw(lines: list[Any], path: Path) -> None:

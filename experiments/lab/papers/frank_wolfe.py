@@ -47,6 +47,7 @@ LETTER_DATA = {
 }
 # Every step of Algorithm 1, and of Algorithm 2 with noise on all features, costs the same: so many are timed.
 FEW_STEPS = {"Alg. 1": 20, SCAN: 100}
+MODES = {OURS: "proven", HEAP: "nonprivate"}
 
 
 def speed_configurations():
@@ -62,87 +63,47 @@ def speed_configurations():
 
 
 def speed_trial(config, seed, number):
-    return letter_trial(config, seed) if "reading" in config else forms_trial(config, seed)
-
-
-def letter_trial(config, seed):
-    """Seconds of Algorithm 2 and of 2 + 4 in both readings of the scale, and how many columns each chose."""
+    """Processor seconds of all forms in one run on the same rows; each has run on a few rows before, so that nothing
+    compiles. With a reading: Algorithm 2 and 2 + 4 with either scale, and how many columns each chose."""
     X, y = wide(config["dataset"], config["fraction"])
-    epsilon, n_iter = config["epsilon"], config["n_iter"]
-    rng = make_generator(seed)
-    scale = laplace_scale(RADIUS, n_iter, X.shape[0], epsilon, DELTA)
-    kappa = epsilon / math.sqrt(8.0 * n_iter * math.log(1.0 / DELTA)) / 2.0
-    few = np.r_[np.flatnonzero(y == 0)[:32], np.flatnonzero(y == 1)[:32]]
-
-    def seconds(run):
-        began = time.process_time()
-        found = run()
-        return time.process_time() - began, found
-
-    noisy_frank_wolfe(X[few], y[few], scale, rng, 2)
-    steps = FEW_STEPS["Alg. 1"]
-    first, _ = seconds(lambda: noisy_frank_wolfe(X, y, scale, rng, 1))
-    some, _ = seconds(lambda: noisy_frank_wolfe(X, y, scale, rng, steps + 1))
-    slow = first + (some - first) / steps * (n_iter - 1)
-    out = [{"cell": {"variant": "Alg. 1"}, "speed-up": 1.0, "seconds": slow}]
-    for form, draw in ((SCAN, "scan"), (SAMPLER, "printed")):
-        for name, sharper in ((form, 1.0), (LETTER_OF[form], X.shape[0] / RADIUS)):
-
-            def run(A, b, n_steps, draw=draw, kappa=kappa * sharper):
-                return stale_lasso(A, b, rng, radius=RADIUS, n_iter=n_steps, kappa=kappa, draw=draw)
-
-            run(X[few], y[few], 2)
-            spent, weights = seconds(lambda run=run: run(X, y, n_iter))
-            measured = {
-                "speed-up": slow / spent,
-                "seconds": spent,
-                "columns": np.count_nonzero(weights),
-            }
-            out.append({"cell": {"variant": name}} | measured)
-    return out
-
-
-def forms_trial(config, seed):
-    """Seconds of all forms in one run on the same rows; each has run on a few rows before, so that nothing compiles."""
-    X, y = wide(config["dataset"], config["fraction"])
-    epsilon, n_iter = config["epsilon"], config["n_iter"]
+    epsilon, n_iter, letter = config["epsilon"], config["n_iter"], "reading" in config
     rng = make_generator(seed)
     scale = laplace_scale(RADIUS, n_iter, X.shape[0], epsilon, DELTA)
     kappa = epsilon / math.sqrt(8.0 * n_iter * math.log(1.0 / DELTA)) / 2.0
     model = lasso(DPLassoClassifier, X, epsilon, n_iter, RADIUS, derive_seed(seed, OURS))
 
-    def stale(draw):
-        return lambda A, b, steps: stale_lasso(
-            A, b, rng, radius=RADIUS, n_iter=steps, kappa=kappa, draw=draw
-        )
+    def stale(draw, sharper=1.0):
+        options = {"radius": RADIUS, "kappa": kappa * sharper, "draw": draw}
+        return lambda A, b, steps: stale_lasso(A, b, rng, n_iter=steps, **options)
 
-    forms = {
-        "Alg. 1": lambda A, b, steps: noisy_frank_wolfe(A, b, scale, rng, steps),
-        SCAN: stale("scan"),
-        HEAP: lambda A, b, steps: fast(A, b, RADIUS, steps),
-        SAMPLER: stale("printed"),
-        OURS: lambda A, b, steps: model.fit(A, b),
-    }
+    forms = {"Alg. 1": lambda A, b, steps: noisy_frank_wolfe(A, b, scale, rng, steps)}
+    for name, draw in ((SCAN, "scan"), (SAMPLER, "printed")):
+        forms[name] = stale(draw)
+        if letter:
+            forms[LETTER_OF[name]] = stale(draw, X.shape[0] / RADIUS)
+    if not letter:
+        forms[HEAP] = lambda A, b, steps: fast(A, b, RADIUS, steps)
+        forms[OURS] = lambda A, b, steps: model.fit(A, b)
     few = np.r_[np.flatnonzero(y == 0)[:32], np.flatnonzero(y == 1)[:32]]
 
-    def seconds(name, steps):
+    def timed(form, steps):
         began = time.process_time()
-        forms[name](X, y, steps)
-        return time.process_time() - began
+        found = form(X, y, steps)
+        return time.process_time() - began, found
 
-    took = {}
+    out, slow = [], None
     for name, form in forms.items():
         form(X[few], y[few], 2)
-        if steps := FEW_STEPS.get(name):
-            start = seconds(name, 1)
-            took[name] = start + (seconds(name, steps + 1) - start) / steps * (n_iter - 1)
+        part = {"cell": {"variant": name, "mode": MODES.get(name, "published")}}
+        steps = FEW_STEPS.get(name)
+        if steps and not (letter and name == SCAN):  # whose columns are counted
+            first, some = timed(form, 1)[0], timed(form, steps + 1)[0]
+            spent = first + (some - first) / steps * (n_iter - 1)
         else:
-            took[name] = seconds(name, n_iter)
-    out = []
-    for name, spent in took.items():
-        mode = {OURS: "proven", HEAP: "nonprivate"}.get(name, "published")
-        cell = {"variant": name, "mode": mode}
-        part = {"cell": cell, "speed-up": took["Alg. 1"] / spent, "seconds": spent}
+            spent, weights = timed(form, n_iter)
+            part |= {"columns": np.count_nonzero(weights)} if letter else {}
+        slow = slow or spent  # Algorithm 1 comes first
+        part |= {"speed-up": slow / spent, "seconds": spent}
         out.append(part | ({"guarantee": promise(model, X.shape[1])} if name == OURS else {}))
     return out
 
