@@ -9,18 +9,18 @@ first: the refusal must name the option. Fits are seeded, so that models can be 
 from __future__ import annotations
 
 import hashlib
-import io
 import json
 import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
-from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
+
+from in_process import run_command
 
 FIT = ("--target", "krank", "--classes", "nein,ja", "--bounds", "alter=0..120", "--numbers", "kosten", "--dates",
        "seit", "--categories", "ort", "--drop", "notiz", "--epsilon", "5")  # fmt: skip
@@ -143,18 +143,6 @@ def run_form(form: Form, run: Callable[..., tuple[int, str, str]]) -> tuple[list
     return [weights["coef_"], weights["intercept_"], predictions, report["estimates"]], refusal
 
 
-def _command(*arguments: str) -> tuple[int, str, str]:
-    """A command in this process: its exit code and what it printed."""
-    from dpsparse.cli import main
-
-    sys.argv = ["dpsparse", *arguments]
-    with redirect_stdout(io.StringIO()) as out, redirect_stderr(io.StringIO()) as err:
-        try:
-            main()
-        except SystemExit as stopped:
-            return int(stopped.code or 0), out.getvalue(), err.getvalue()
-
-
 def _row(name: str) -> str:
     """A line of the table, found in a process of its own."""
     with tempfile.TemporaryDirectory() as folder:
@@ -170,7 +158,7 @@ def _row(name: str) -> str:
 
 
 def _print_form(name: str) -> None:
-    found, refusal = run_form(FORMS[name], _command)
+    found, refusal = run_form(FORMS[name], run_command)
     bits = hashlib.sha256(json.dumps(found).encode()).hexdigest()[:12]
     print(f"{bits} | {refusal.strip().splitlines()[-1] if refusal else 'read without options'}")
 

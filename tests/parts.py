@@ -1,4 +1,4 @@
-"""Rows that are cut into several parts, which changes no answer."""
+"""Rows that are cut into several parts, which changes no answer, and cells of any type."""
 
 from itertools import pairwise
 
@@ -27,3 +27,8 @@ def clip_in_parts(X, y, domain, n_parts, *, labels=None, groups=None):
 def clip_table(domain, X, y=None, *, labels=None):
     """The rows of one table after clipping, as a matrix `X` and targets `y`."""
     return Rows([domain.part(X, y, labels=labels)], domain).table()
+
+
+def objects(cells):
+    """An array of these cells as they are, lists among them too."""
+    return np.array([*cells, None], object)[:-1]

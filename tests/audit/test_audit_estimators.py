@@ -20,14 +20,6 @@ from dpsparse.rows.parts import InMemory
 ADJACENCIES = ("add-remove", "replace-one")
 
 
-@pytest.fixture(autouse=True)
-def short_counts(monkeypatch):
-    """A private count needs some noiseless fit; five thousand steps of it are not needed here."""
-    from dpsparse.methods.frank_wolfe import defaults
-
-    monkeypatch.setattr(defaults, "COUNT_STEPS", 30)
-
-
 def test_every_estimator_has_cases():
     assert set(CASES) == set(estimators.__all__)
 

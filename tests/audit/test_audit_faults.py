@@ -55,13 +55,6 @@ def fault(needs, **parameters):
     return register
 
 
-@pytest.fixture(autouse=True)
-def short_counts(monkeypatch):
-    from dpsparse.methods.frank_wolfe import defaults
-
-    monkeypatch.setattr(defaults, "COUNT_STEPS", 30)
-
-
 def make(name, parameters):
     return getattr(estimators, name)(**{"domain": BINARY, **parameters})
 

@@ -31,13 +31,6 @@ ALL = [
 FIRST = [case for case in ALL if "-0-" in case.id]
 
 
-@pytest.fixture(autouse=True)
-def short_counts(monkeypatch):
-    from dpsparse.methods.frank_wolfe import defaults
-
-    monkeypatch.setattr(defaults, "COUNT_STEPS", 30)
-
-
 def test_the_neighbours_are_those_of_the_proof():
     """Every shape occurs, with the number of rows it is named for; all others are in both tables, untouched."""
     domain = Domain(classes=(0, 1), unit="person", rows_per_unit=3)

@@ -26,14 +26,6 @@ from dpsparse.rows import Rows
 RUNS = {run.name: run for run in all_runs()}
 
 
-@pytest.fixture(autouse=True)
-def short_counts(monkeypatch):
-    """A private count needs some noiseless fit; five thousand steps of it are not needed here."""
-    from dpsparse.methods.frank_wolfe import defaults
-
-    monkeypatch.setattr(defaults, "COUNT_STEPS", 30)
-
-
 @pytest.mark.parametrize(
     "run",
     [

@@ -5,7 +5,6 @@ import json
 import numpy as np
 import pytest
 
-from dpsparse.cli import main
 from dpsparse.io import read_table
 
 
@@ -19,29 +18,15 @@ def visits(tmp_path):
     return path
 
 
-@pytest.fixture
-def run(capsys, monkeypatch):
-    """Exit code and everything printed."""
-
-    def call(*words):
-        monkeypatch.setattr("sys.argv", ["dpsparse", *map(str, words)])
-        with pytest.raises(SystemExit) as stopped:
-            main()
-        out, err = capsys.readouterr()
-        return stopped.value.code, out + err
-
-    return call
-
-
-def test_fit_for_persons_with_their_own_account(run, visits, tmp_path):
+def test_fit_for_persons_with_their_own_account(command, visits, tmp_path):
     book, model = tmp_path / "b.db", tmp_path / "m.json"
-    code, _ = run("budget", "create", book, "--epsilon", 3, "--delta", 1e-5, "--unit", "person")
+    code, _ = command("budget", "create", book, "--epsilon", 3, "--delta", 1e-5, "--unit", "person")
     assert code == 0
     words = ["fit", visits, "-o", model, "--target", "died", "--classes", "0,1", "--ledger", book]
-    code, text = run(*words, "--drop", "patient_id")
+    code, text = command(*words, "--drop", "patient_id")
     assert code == 4
     assert "protects" in text
-    code, text = run(*words, "--person", "patient_id", "--rows-per-unit", 3)
+    code, text = command(*words, "--person", "patient_id", "--rows-per-unit", 3)
     assert code == 0, text
     assert "add/remove one person" in text
     saved = json.loads(model.read_text())
@@ -49,15 +34,15 @@ def test_fit_for_persons_with_their_own_account(run, visits, tmp_path):
     assert "p17" not in model.read_text()
 
 
-def test_plan_and_mistakes(run, visits):
+def test_plan_and_mistakes(command, visits):
     words = ["--classes", "0,1", "--person", "patient_id"]
-    code, text = run("check", *words, "--n-features", 2)
+    code, text = command("check", *words, "--n-features", 2)
     assert code == 0
     assert "one person" in text
-    code, text = run("fit", visits, "-o", "m.json", "--target", "died", *words[:-1], "who")
+    code, text = command("fit", visits, "-o", "m.json", "--target", "died", *words[:-1], "who")
     assert code != 0
     assert "There is no column 'who'" in text
-    code, text = run("check", *words, "--method", "lasso", "--n-features", 2)
+    code, text = command("check", *words, "--method", "lasso", "--n-features", 2)
     assert code == 2
     assert "--rows-per-unit 1" in text
 
@@ -73,20 +58,20 @@ def test_names_lose_their_spaces_and_must_be_there(visits, tmp_path):
         read_table(hole, target="y", person="who")
 
 
-def test_tune_and_evaluate_for_persons_from_one_account(run, visits, tmp_path):
+def test_tune_and_evaluate_for_persons_from_one_account(command, visits, tmp_path):
     """Fit, search and evaluation of the same persons, one book; an account for rows refuses the evaluation."""
     book, model = tmp_path / "b.db", tmp_path / "m.json"
-    run("budget", "create", book, "--epsilon", 5, "--delta", 1e-5, "--unit", "person")
-    code, text = run(
+    command("budget", "create", book, "--epsilon", 5, "--delta", 1e-5, "--unit", "person")
+    code, text = command(
         "tune", visits, "-o", model, "--candidates", "threshold=[0.0,0.5]", "--target", "died", "--classes", "0,1",
         "--person", "patient_id", "--ledger", book,
     )  # fmt: skip
     assert code == 0, text
     assert "add/remove one person" in text
     words = ["evaluate", model, visits, "--target", "died", "--epsilon", 1, "--ledger", book]
-    code, text = run(*words, "--person", "patient_id")
+    code, text = command(*words, "--person", "patient_id")
     assert code == 0, text
     assert "mean over persons" in text
-    code, text = run(*words)
+    code, text = command(*words)
     assert code == 4
     assert "protects" in text

@@ -5,22 +5,8 @@ import json
 import numpy as np
 import pytest
 
-from dpsparse.cli import main
-
 pytestmark = pytest.mark.filterwarnings("ignore::dpsparse.exceptions.NotPrivateWarning")
 COMMON = ("--classes", "0,1", "--target", "y", "--random-state", "3", "--param", "n_iter=4")
-
-
-@pytest.fixture
-def run(capsys, monkeypatch):
-    def call(*words):
-        monkeypatch.setattr("sys.argv", ["dpsparse", *map(str, words)])
-        with pytest.raises(SystemExit) as stopped:
-            main()
-        seen = capsys.readouterr()
-        return stopped.value.code or 0, seen.out + seen.err
-
-    return call
 
 
 @pytest.fixture
@@ -39,16 +25,18 @@ def weights(path):
     return json.loads(path.read_text())["model"]["attributes"]["coef_"]
 
 
-def test_several_files_and_a_cap_give_the_same_model(run, tables):
+def test_several_files_and_a_cap_give_the_same_model(command, tables):
     whole, parts, capped = (tables / f"{name}.json" for name in ("whole", "parts", "capped"))
     scale = ("--feature-bound", "2")
-    assert run("fit", tables / "all.csv", "-o", whole, *COMMON, *scale)[0] == 0
-    assert run("fit", tables / "a.csv", tables / "b.csv", "-o", parts, *COMMON, *scale)[0] == 0
-    assert run("fit", tables / "all.csv", "-o", capped, "--memory", "1MB", *COMMON, *scale)[0] == 0
+    assert command("fit", tables / "all.csv", "-o", whole, *COMMON, *scale)[0] == 0
+    assert command("fit", tables / "a.csv", tables / "b.csv", "-o", parts, *COMMON, *scale)[0] == 0
+    assert (
+        command("fit", tables / "all.csv", "-o", capped, "--memory", "1MB", *COMMON, *scale)[0] == 0
+    )
     assert weights(whole) == weights(parts) == weights(capped)
 
 
-def test_refusals_name_the_option(run, tables):
+def test_refusals_name_the_option(command, tables):
     out = tables / "m.json"
     (tables / "a.svm").write_text("1 1:2\n")
     for words, told in (
@@ -60,11 +48,11 @@ def test_refusals_name_the_option(run, tables):
             "--feature-bound 1 if all entries lie in [-1, 1]. Nothing",
         ),
     ):
-        code, text = run("fit", tables / "all.csv", "-o", out, *COMMON, *words)
+        code, text = command("fit", tables / "all.csv", "-o", out, *COMMON, *words)
         assert code == 2
         assert told in text
-    code, text = run("fit", tables / "a.csv", tables / "a.svm", "-o", out, *COMMON)
+    code, text = command("fit", tables / "a.csv", tables / "a.svm", "-o", out, *COMMON)
     assert (code, "format" in text) == (2, True)
-    code, text = run("fit", tables / "a.svm", "-o", out, "--classes", "0,1", "--memory", "1GB")
+    code, text = command("fit", tables / "a.svm", "-o", out, "--classes", "0,1", "--memory", "1GB")
     assert (code, "--n-features" in text) == (2, True)
     assert not out.exists()

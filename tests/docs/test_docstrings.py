@@ -2,21 +2,16 @@
 
 import inspect
 import re
-import sys
 from importlib import import_module
-from pathlib import Path
 
 import pytest
+from reference import public_names
 
 import dpsparse.methods
 import dpsparse.preprocessing
 
 validate = pytest.importorskip("numpydoc.validate").validate
-sys.path.insert(0, str(Path(__file__).parents[2] / "docs" / "_ext"))
-
 from numpydoc.docscrape import NumpyDocString  # noqa: E402
-
-from notes import public_names  # noqa: E402
 
 # Records that other names return, and errors: nobody calls them. Audits have their own page.
 RECORDS = {

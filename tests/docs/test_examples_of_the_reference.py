@@ -1,16 +1,11 @@
 """The examples of the reference run, and every public name has one."""
 
 import doctest
-import sys
 from importlib import import_module
-from pathlib import Path
 from typing import Any
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parents[2] / "docs" / "_ext"))
-
-from notes import public_names
+from reference import public_names
 
 # Records that other names return, audits that take minutes; errors speak for themselves.
 WITHOUT = {

@@ -4,9 +4,6 @@ Deterministic: the corpus (`broken_inputs.py`) crosses kinds of breakage with co
 and methods; every cell of it is a marker, which must appear in no output, warning or exception.
 """
 
-import contextlib
-import io
-import sys
 import traceback
 import warnings
 from pathlib import Path
@@ -27,12 +24,12 @@ from broken_inputs import (
 
 from dpsparse import Domain, Ledger
 from dpsparse import methods as estimators
-from dpsparse.cli import main
 from dpsparse.exceptions import DPSparseError
 from dpsparse.io import read_table
 from dpsparse.io.svmlight import iter_svmlight, read_svmlight
 from dpsparse.models import files as models
 from dpsparse.rows import Rows
+from in_process import run_command
 
 CLASSES = Domain(row_norm=1.0, classes=[0, 1], n_samples=600)
 TARGETS = Domain(row_norm=1.0, target_bound=10.0, n_samples=600)
@@ -46,19 +43,6 @@ def is_classifier(name):
 
 def marked(text):
     return [marker for marker in MARKERS if marker in text]
-
-
-def run(arguments):
-    """dpsparse ARGUMENTS -> exit code, stdout and stderr, through the real entry point."""
-    out, err = io.StringIO(), io.StringIO()
-    before, sys.argv = sys.argv, ["dpsparse", *arguments]
-    try:
-        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-            main()
-    except SystemExit as stop:
-        return stop.code, out.getvalue(), err.getvalue()
-    finally:
-        sys.argv = before
 
 
 @pytest.mark.heavy
@@ -81,7 +65,7 @@ def test_no_command_prints_a_marker(tmp_path, monkeypatch):
     for case in cases:
         for name, content in case.files.items():
             Path(name).write_bytes(content)
-        code, out, err = run(case.arguments)
+        code, out, err = run_command(*case.arguments)
         if code != case.code or out or marked(err) or "Traceback" in err or err.count("\n") != 1:
             wrong.append((case.name, code, out[:200], err[:300]))
         for name in case.files:

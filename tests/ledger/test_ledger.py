@@ -1,7 +1,6 @@
 """One account, however it is copied; nothing spent on a refusal; an edited book is found."""
 
 import copy
-import json
 import math
 import pickle
 import re
@@ -164,16 +163,6 @@ def test_remaining_is_the_largest_further_fit(first):
     assert not ledger.would_allow(plan(further(mu * 1.0001)))
 
 
-def test_many_kinds_of_events_add_up_to_little_more_than_their_product():
-    events = [Repeated(Exponential(0.002 * (1 + i / 8)), 9) for i in range(8)]
-    events += [Gaussian(80.0)] * 2
-    ledger = Ledger(epsilon=5.0, delta=DELTA)
-    for event in events:
-        ledger.reserve(plan(event))
-    exact = epsilon(Sequence(tuple(events)), DELTA)
-    assert exact <= ledger.spent() <= 1.1 * exact
-
-
 def test_reserved_counts_as_spent_without_a_commit(path):
     ledger = Ledger(path, epsilon=1.0, delta=DELTA)
     first, second = ledger.reserve(plan(Pure(0.3))), ledger.reserve(plan(Pure(0.3)))
@@ -221,36 +210,6 @@ def test_partitions_compose_in_parallel(path):
     assert west.spent() == epsilon(Pure(0.3), DELTA)
     west.reserve(plan(Pure(0.6)))
     whole.verify()
-
-
-@pytest.mark.parametrize("event", [Pure(0.3), Gaussian(12.0), LASSO])
-def test_a_partition_pays_for_the_entries_on_all_rows_too(path, event):
-    """As many fits as an account without partitions takes, whichever of them are on all rows."""
-    alone = Ledger(epsilon=1.0, delta=DELTA)
-    room = 0
-    while room < 500 and alone.would_allow(plan(event)):
-        alone.reserve(plan(event))
-        room += 1
-    assert 2 <= room < 500
-    whole = Ledger(path, epsilon=1.0, delta=DELTA)
-    north, south = Ledger(path, partition="north"), Ledger(path, partition="south")
-    for k in range(room):
-        for ledger in [whole] if k % 2 else [north, south]:
-            ledger.reserve(plan(event))
-    assert north.spent() == pytest.approx(alone.spent())
-    for ledger in (whole, north, south):
-        assert not ledger.would_allow(plan(event))
-    whole.verify()
-
-
-def test_an_entry_on_all_rows_needs_every_partition_to_afford_it(path):
-    whole = Ledger(path, epsilon=1.0, delta=DELTA)
-    Ledger(path, partition="poor").reserve(plan(Pure(0.9)))
-    rich = Ledger(path, partition="rich")
-    rich.reserve(plan(Pure(0.1)))
-    assert not whole.would_allow(plan(Pure(0.2)))
-    assert rich.would_allow(plan(Pure(0.2)))
-    assert whole.spent() > rich.spent()
 
 
 def test_partitions_need_add_remove(path):
@@ -491,17 +450,6 @@ def test_another_database_is_refused_and_not_touched(path):
     connection.execute("CREATE TABLE mine (x)")
     connection.close()
     with pytest.raises(LedgerError, match="not a dpsparse ledger"):
-        Ledger(path)
-
-
-def test_a_newer_format_is_refused(path):
-    Ledger(path, epsilon=1.0, delta=DELTA)
-    connection = sqlite3.connect(path, isolation_level=None)
-    [(terms,)] = connection.execute("SELECT terms FROM dpsparse_account")
-    newer = json.dumps(json.loads(terms) | {"format": 99})
-    connection.execute("UPDATE dpsparse_account SET terms = ?", (newer,))
-    connection.close()
-    with pytest.raises(LedgerError, match="format 99"):
         Ledger(path)
 
 

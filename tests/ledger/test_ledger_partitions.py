@@ -129,8 +129,8 @@ def test_two_empty_plans_cost_nothing_and_decide_nothing(path):
     assert ledger.remaining() == 1.0
     ledger.reserve(plan(Pure(0.9)))  # alone: the empty ones did not fix the kind of account
     tiny = Ledger(epsilon=1.0, delta=DELTA)
-    for _ in range(2):
-        tiny.reserve(plan(Gaussian(1e200)))  # whose mu^2 is 0 in float64
+    for event in (Gaussian(1e200), Exponential(1e-200)):  # whose mu^2 is 0 in float64
+        tiny.reserve(plan(event))
     assert ledger.verify() == 3
     assert tiny.verify() == 2
 

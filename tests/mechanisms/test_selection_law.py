@@ -178,11 +178,6 @@ def test_a_candidate_however_unlikely_has_a_weight():
     assert top_k(np.array([0, -8000]), 2, 0.1, make_generator(0)).tolist() == [0, 1]
 
 
-def test_proposal_integers_fit_53_bits():
-    # 2^29 candidates at full weight are the most the totals are built for.
-    assert 2**29 * 2**24 <= 2**53
-
-
 def test_laplace_noise_of_the_printed_draw():
     # P(first of two candidates wins) = 1 - e^-x (1/2 + x/4) for independent Laplace noise,
     # x = kappa (score difference); cells are made irrelevant by one far below.

@@ -10,7 +10,6 @@ import numba
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from numba import njit
 from scipy.stats import chisquare
 
 from dpsparse import DPLassoClassifier, Ledger
@@ -20,7 +19,6 @@ from dpsparse.losses import Huber, Logistic, Softmax, Squared
 from dpsparse.methods.frank_wolfe import kernel
 from dpsparse.methods.frank_wolfe import run as run_file
 from dpsparse.methods.frank_wolfe.run import (
-    History,
     Problem,
     RowArrays,
     Run,
@@ -28,7 +26,6 @@ from dpsparse.methods.frank_wolfe.run import (
     lay_out,
 )
 from dpsparse.random import make_generator
-from dpsparse.rows import loss_kernels
 from hot_cold import draw_into
 from parts import clip_table
 from plain_frank_wolfe import (
@@ -143,15 +140,6 @@ def test_weights_follow_from_the_history_as_frank_wolfe_steps():
     assert np.abs(coef).sum() + np.abs(w[:, -1]).sum() <= problem.radius * (1 + 1e-12)
 
 
-@pytest.mark.nojit
-def test_exponential_is_as_good_as_its_argument():
-    x = np.append(np.linspace(-99, 99, 2001), [0.0, -1e4, 1e4])
-    exp = njit(lambda at: loss_kernels.exp(at))  # inner functions cannot be called from Python
-    got = np.array([exp(at) for at in x])
-    true = np.exp(np.clip(x, -99, 99))
-    assert (np.abs(got / true - 1) <= (np.minimum(np.abs(x), 99) + 3) * 2.0**-52).all()
-
-
 @pytest.mark.parametrize("kappa", [0.02, np.inf])
 def test_boxes_are_for_sparse_picks_only(kappa):
     """Narrow: every row at every step, no more refreshes than steps. Wide: boxes, and far fewer rows."""
@@ -186,14 +174,6 @@ def dense_case():
         fit_intercept=False,
     )  # fmt: skip
     return data, problem
-
-
-def test_dense_picks_end_the_boxes():
-    data, problem = dense_case()
-    run = make_run(data, problem)
-    use_boxes(run, 1e-3)
-    run.draw(make_generator(5), 30)
-    assert run.state.sc.way == kernel.EXACT
 
 
 def without_boxes(run):
@@ -437,58 +417,6 @@ def test_verified_scores_are_the_refreshed_ones_bit_for_bit(name):
     np.testing.assert_array_equal(verified, score)
 
 
-def two_step_law(data, problem):
-    """Exact probabilities of all two-step histories of cells and signs, in the reference's order."""
-    law = {}
-    n_cells = data.X.shape[1]
-    unit_kappa = problem.kappa * problem.slope_bound / problem.resolution  # feature_bound is 1
-    for first in range(2 * n_cells):
-        history = _fixed_history(data, problem, [first])
-        p_first = _law_of(true_scores(data, problem, history, 0)[0], unit_kappa)[first]
-        second = _law_of(true_scores(data, problem, history, 1)[0], unit_kappa)
-        for k in range(2 * n_cells):
-            law[(first, k)] = p_first * second[k]
-    return law
-
-
-def _law_of(scores, kappa):
-    keys = np.concatenate([kappa * scores, -kappa * scores])
-    p = np.exp(keys - keys.max())
-    return p / p.sum()
-
-
-def _fixed_history(data, problem, codes):
-    n = data.X.shape[1]
-    codes = np.asarray(codes)
-    return History(
-        codes % n, np.zeros_like(codes), np.where(codes < n, -1, 1), problem.radius, n, 1, 1.0
-    )
-
-
-@pytest.mark.heavy
-def test_whole_runs_have_the_law_of_the_reference():
-    rng = np.random.default_rng(0)
-    X = np.round(rng.uniform(-1, 1, (30, 2)), 2)
-    data = clip_table(
-        Domain(feature_bound=1.0, classes=[0, 1]),
-        X,
-        (X[:, 0] > 0).astype(int),
-        labels=np.array([0, 1]),
-    )
-    loss = Logistic()
-    bound = loss.slope_bound(data.domain, 3.0)
-    problem = Problem(loss, 3.0, 2, 0.15, bound, 2**16, fit_intercept=False)
-    law = two_step_law(data, problem)
-    counts = dict.fromkeys(law, 0)
-    stream = make_generator(8)
-    for _ in range(2500):
-        history = fast_frank_wolfe(data, problem, stream)
-        codes = history.features + 2 * (history.signs > 0)
-        counts[tuple(codes.tolist())] += 1
-    observed, expected = np.array(list(counts.values())), np.array(list(law.values())) * 2500
-    assert chisquare(observed, expected * observed.sum() / expected.sum()).pvalue > 1e-5
-
-
 @pytest.mark.nojit
 @pytest.mark.parametrize("name", LOSSES)
 def test_one_row_moves_a_score_by_at_most_the_resolution_and_attains_it(name):
@@ -537,23 +465,6 @@ def test_resolution_comes_from_public_numbers():
         assert 0.29 * math.sqrt(n) / choose_resolution(n, 0.01) < 0.3
         assert n * choose_resolution(n, 0.01) < 2**62
     assert choose_resolution(None, 1000.0) == 2**15
-
-
-@pytest.mark.parametrize("scale", [1e-4, 1.0, 50.0])
-def test_any_noise_level_terminates(scale):
-    # From almost uniform draws to almost an arg max, dense columns and an intercept included.
-    rng = np.random.default_rng(1)
-    X = rng.uniform(0, 1, (3000, 15))
-    data = clip_table(
-        Domain(feature_bound=1.0, classes=[0, 1]),
-        X,
-        rng.integers(0, 2, 3000),
-        labels=np.array([0, 1]),
-    )
-    bound = Logistic().slope_bound(data.domain, 10.0)
-    resolution = choose_resolution(3000, scale)
-    problem = Problem(Logistic(), 10.0, 150, scale / (2 * bound), bound, resolution)
-    assert len(fast_frank_wolfe(data, problem, make_generator(0)).signs) == 150
 
 
 def test_progress_is_told_every_step_and_may_interrupt():
@@ -716,24 +627,6 @@ def many_rounded(n=20_000):
         loss=Logistic(), radius=10.0, n_iter=8, kappa=0.16, slope_bound=1.0, resolution=2**8,
         fit_intercept=False,
     )  # fmt: skip
-
-
-def test_rounding_of_many_entries_does_not_stop_a_run():
-    """Found through DPLassoClassifier(Domain(classes=[0, 1]), epsilon=8) on 60,000 dense rows: it did not return."""
-    data, problem = many_rounded()
-    run, stops = make_run(data, problem), 0
-    choose = run._choose_way
-
-    def counted(boxes):
-        nonlocal stops
-        stops += 1
-        assert stops < 100, "the run goes on and on at one step"
-        choose(boxes)
-
-    run._choose_way = counted
-    run.draw(make_generator(0), problem.n_iter)
-    assert run.state.sc.way == kernel.EXACT  # steps were made without doubt
-    assert (run.history().features[:3] == 0).all()  # and the others after it
 
 
 def test_steps_that_must_be_exact_are_not_tried_in_vain():

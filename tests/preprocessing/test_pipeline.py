@@ -37,6 +37,7 @@ from dpsparse.preprocessing import (
     DPVectorizer,
     PublicScaler,
 )
+from parts import objects
 
 ADJACENCIES = ("add-remove", "replace-one")
 BINARY = Domain(classes=[0, 1])
@@ -211,13 +212,6 @@ def persons_of_tables(adjacency):
             other = {n: objects([*X[n], X[n][0] if n != "colour" else "other"]) for n in X}
             first = np.append(groups, 30)
             yield Pair(other, np.append(y, 0), more, y2, "person", first, theirs)
-
-
-def objects(cells):
-    out = np.empty(len(cells), object)
-    for i, cell in enumerate(cells):
-        out[i] = cell
-    return out
 
 
 @pytest.mark.usefixtures("many_names")

@@ -17,6 +17,7 @@ from dpsparse.preprocessing import (
     PublicScaler,
 )
 from dpsparse.preprocessing._tables import LONGEST, documents, numbers, read_table, texts
+from parts import objects
 
 
 class Liar:
@@ -33,13 +34,6 @@ ODD = [
     10**400, 5e-324, 1e308, 1 + 2j, [1], {"a": 1}, (1, 2), {1}, b"bytes", Liar(), np.float32(2.5), np.int8(3),
     datetime.date(2020, 1, 2), np.datetime64("NaT", "s"), object,
 ]  # fmt: skip
-
-
-def objects(cells):
-    out = np.empty(len(cells), object)
-    for i, cell in enumerate(cells):
-        out[i] = cell
-    return out
 
 
 def test_cells_become_numbers_or_gaps():

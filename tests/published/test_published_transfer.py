@@ -16,6 +16,8 @@ from dpsparse.published.wang_gu_2020_transfer import (
     transfer,
 )
 from dpsparse.random import make_generator
+from dpsparse.rows import Rows
+from dpsparse.sensitivity import ridge_minimiser
 
 
 def flip(m):
@@ -55,6 +57,24 @@ def test_support_flip_breaks_the_corollary_too():
     moved = float(np.linalg.norm(teachers[0] - teachers[1]))
     assert moved == pytest.approx(2**0.5)
     assert moved > 300 * 2.0 * gamma / (1001 * mu)  # what Corollary 4.7's proof allows
+
+
+def test_support_flip_leaves_the_proven_teacher_within_its_sensitivity():
+    """Given the released support the teacher moves by no more than the plan pays for."""
+    X, other, y = flip(500)
+    domain = Domain(feature_bound=1.0, target_bound=2.0)
+    ridge = 0.1 * 1001
+    for support in ([0], [1], [0, 1]):
+        for cutoff in (0.25, 0.5):
+            answers = []
+            for table_ in (X, other):
+                columns = Rows.clip(sp.csr_array(table_), y, domain).ridge(
+                    np.array(support), constant=0.0, row_clip=1.0, longest=2.0
+                )
+                query = columns.problem("huber", ridge=ridge, tol=1e-9, cutoff=cutoff).minimiser()
+                answers.append(query.whole(1e-9) * 1e-9)
+            bound = ridge_minimiser(cutoff, 1.0, 1.0, ridge, "replace-one", tol=1e-9).value
+            assert np.linalg.norm(answers[0] - answers[1]) <= bound + 2e-9
 
 
 def test_the_attacker_reads_the_support_off_the_student():

@@ -4,7 +4,6 @@ Every random table is fitted, evaluated and predicted twice, without and with on
 and are masked. What is a map of single rows (predictions, prepared rows, class codes) must be equal bit for bit.
 """
 
-import contextlib
 import csv
 import io
 import itertools
@@ -12,7 +11,6 @@ import json
 import math
 import os
 import re
-import sys
 import warnings
 from dataclasses import replace
 from pathlib import Path
@@ -39,7 +37,7 @@ from dpsparse import (
     DPTablePreparer,
     dp_evaluate,
 )
-from dpsparse.cli import main
+from in_process import run_command
 
 FORMATS = [*LAYOUTS, "csv", "jsonl", "xlsx", "parquet"]
 # Parts of a file that are there or not by what was released: warnings about drowned or clipped columns, the noise of
@@ -54,19 +52,6 @@ EPSILONS = [
 NUMBER = re.compile(r"[-+]?(\b\d[\d.,]*(e[-+]?\d+)?|\b(inf|nan)\b)")
 # Warnings that rest on a count of fits of this process, or on a released count of clipped numbers.
 COUNTED = re.compile(r"(This process has made|Many numbers lie outside) [^\n]*")
-
-
-def run(arguments):
-    """dpsparse ARGUMENTS -> exit code, stdout and stderr, in this process."""
-    out, err = io.StringIO(), io.StringIO()
-    before, sys.argv = sys.argv, ["dpsparse", *arguments]
-    try:
-        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-            main()
-    except SystemExit as stop:
-        return stop.code, out.getvalue(), err.getvalue()
-    finally:
-        sys.argv = before
 
 
 def masked(text):
@@ -98,7 +83,7 @@ def first_difference(a, b, path=""):
 
 def seen(arguments, output=None):
     """Everything that a command shows, released numbers masked."""
-    code, out, err = run(arguments)
+    code, out, err = run_command(*arguments)
     shown = layout(json.loads(out)) if out.startswith("{") else masked(out)
     files = sorted(p.name for p in Path().iterdir())
     written = None
@@ -170,7 +155,7 @@ def cli_differences(case, rng):
         )  # fmt: skip
     if code == 0:
         write_table(case, False, kind, data)
-        assert run(fits[name])[0] == 0
+        assert run_command(*fits[name])[0] == 0
         model = str(next(Path().glob("m.*")))
         os.rename(model, model.replace("m.", "model."))
         model = model.replace("m.", "model.")
@@ -205,7 +190,9 @@ def _predictions(case, kind, data, model, how):
     said = []
     for more in (False, True):
         write_table(case, more, kind, data)
-        said.append(run(["predict", model, data, *how, *(["--proba"] if case.classes else [])]))
+        said.append(
+            run_command(*["predict", model, data, *how, *(["--proba"] if case.classes else [])])
+        )
     (code, out, err), (code_more, out_more, err_more) = said
     n = len(out.splitlines())
     same = code == code_more and err == err_more and out_more.splitlines()[:n] == out.splitlines()
