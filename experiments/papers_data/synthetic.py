@@ -92,18 +92,15 @@ def make_wide_text(
     *,
     fraction: float = 1.0,
     task: Literal["binary", "regression"] = "binary",
-    n_samples: int | None = None,
 ) -> tuple[sp.csr_array, np.ndarray]:
     """A stand-in of the shape of `like` (see STAND_INS): Zipf columns, non-negative rows of norm 1.
 
     Labels come from about 200 words, frequent to middling, with logistic noise; nothing
-    else is like the original. `fraction` shrinks rows and columns alike, the entries of a row stay;
-    `n_samples` asks for another number of rows at fraction 1, test rows among them for instance.
+    else is like the original. `fraction` shrinks rows and columns alike, the entries of a row stay.
     """
     if like not in STAND_INS:
         raise ParameterError(f"No stand-in for {like!r}; known: {', '.join(STAND_INS)}.")
     n, d, per_row, n_dense = STAND_INS[like]
-    n = n if n_samples is None else n_samples
     n, d = max(int(n * fraction), 10), max(int(d * fraction), 100)
     rng = make_generator(seed)
     counts = np.minimum(1 + rng.poisson(per_row, n), d // 2)
