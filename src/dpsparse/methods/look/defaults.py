@@ -28,7 +28,9 @@ MIN_EFFECTIVE_ROWS_TO_FIT = 60.0  # below it the mean of targets, or shares of c
 
 MIN_MASS_PER_NOISE = 2.0  # a mass is never taken to be smaller, in standard deviations of its noise
 MANY_COLUMNS = 2**17  # from which columns below their noise are dropped from tall tables too
-UNKNOWN_UNIT_FACTOR = 2.0**45  # how far from 1 entries may be that nobody has bounded
+# Entries that nobody has bounded lie between these. The search begins in the middle, which is not the size of
+# standardised entries: a count among the lengths tells no side, and every octave beyond stays likely.
+UNDECLARED_ENTRIES = 2.0**-50, 2.0**40
 CLIPPED_LENGTH_PER_MEDIAN = 1.5  # where rows that keep their length are shortened
 CUTOFF_PER_SPREAD = 1.5  # where residuals begin to count linearly, in .75-quantiles of |y - mean|
 

@@ -42,7 +42,7 @@ from dpsparse.methods.look.defaults import (
     MIN_SQUARED_MEAN_OF_TABLE,
     OFFSET_ROUNDS,
     QUANTILE_COUNTS,
-    UNKNOWN_UNIT_FACTOR,
+    UNDECLARED_ENTRIES,
 )
 from dpsparse.methods.look.targets import (
     MIDDLES,
@@ -284,8 +284,8 @@ class ScaledRows:
         if self.settings.is_bounded:
             longest = self.settings.longest * math.sqrt(squared / self.width)
             return longest / 2.0**20, longest, 0.5
-        longest = math.sqrt(squared)
-        return longest / UNKNOWN_UNIT_FACTOR, longest * UNKNOWN_UNIT_FACTOR, 0.0
+        smallest, largest = UNDECLARED_ENTRIES
+        return math.sqrt(squared) * smallest, math.sqrt(squared) * largest, 0.0
 
     def release_masses(self) -> np.ndarray:
         """D as float32: 0 for dropped columns."""
