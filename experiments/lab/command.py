@@ -12,7 +12,7 @@ import papers_data
 from lab.engine import key_of, pack_rows, read_rows, run_cells
 from lab.report import Table, markdown
 from lab.suites import SUITES, Suite
-from lab.ticket import check_entry
+from lab.ticket import check_entry, halved_copy
 
 RESULTS = Path(__file__).parents[1] / "results" / "lab"
 REASONS = Path(__file__).with_name("reasons.toml")
@@ -215,18 +215,18 @@ def figures() -> None:
 @lab.command()
 @click.argument("names", nargs=-1)
 def ticket(names: tuple[str, ...]) -> None:
-    """Check the entry tickets of rivals: a proof note and a passed replay."""
+    """Check the entry tickets of rivals: a proof note and a passed replay. A copy with half of the noise must fail."""
     from lab.rivals import ENTRIES
 
-    refused = False
-    for entry in ENTRIES.values():
-        if not names or entry.name in names:
-            found = check_entry(entry)
-            refused |= not found.passed
-            said = (
-                "; ".join(found.complaints)
-                or f"passed, moves up to {found.tightness:.3f} of their bounds"
-            )
-            click.echo(f"{entry.name}: {said}")
-    if refused:
+    chosen = [entry for entry in ENTRIES.values() if not names or entry.name in names]
+    if not chosen:
+        raise click.ClickException(f"no such rival; known: {', '.join(ENTRIES)}")
+    wrong = False
+    for entry in [*chosen, halved_copy(chosen[0])]:
+        found = check_entry(entry)
+        wrong |= found.passed != (entry in chosen)
+        passed = f"passed, moves up to {found.tightness:.3f} of their bounds"
+        told = f"refused: {'; '.join(found.complaints)}" if found.complaints else passed
+        click.echo(f"{entry.name}: {told}")
+    if wrong:
         raise SystemExit(1)
