@@ -12,8 +12,8 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 
 from dpsparse.audit.noise import noise_p_value
+from dpsparse.audit.recorded import Tape
 from dpsparse.domain import Domain
-from dpsparse.mechanisms import Release
 from dpsparse.methods import DPGradientClassifier, DPSparseClassifier
 from dpsparse.methods.look.targets import (
     EDGES,
@@ -22,9 +22,7 @@ from dpsparse.methods.look.targets import (
     likeliest_slope_and_offset,
     nearest_with_total,
 )
-from dpsparse.release import releases_made_by
 from dpsparse.rows import Rows
-from recording import Recorder
 
 pytestmark = pytest.mark.filterwarnings("ignore::dpsparse.exceptions.NotPrivateWarning")
 
@@ -88,19 +86,13 @@ def test_counts_by_class_and_margin_have_the_noise_that_is_paid_for():
     model, entries = DPGradientClassifier(domain, epsilon=2.0), []
     paid = next(phase for phase in model.plan(3).phases if phase.name == "intercept").event
     for seed in range(80):
-        recorders = []
-
-        def recording(plan, seed=seed, recorders=recorders):
-            recorders.append(Recorder(plan, seed))
-            return recorders[0]
-
-        with releases_made_by(recording):
-            model.fit(X, y)
-        (found,) = (entry for entry in recorders[0].record if entry[0] == "intercept")
-        _, whole, answer, step = found
-        assert whole.size == 2 * len(MIDDLES) <= paid.size
-        assert whole.sum() / 60 * step == pytest.approx(paid.sensitivity / paid.scale, rel=1e-4)
-        entries.append(Release("intercept", "gaussian", whole.ravel(), answer.ravel(), step))
+        tape = Tape(seed)
+        tape.record(model.fit, (X, y))
+        (found,) = (entry for entry in tape.entries if entry.phase == "intercept")
+        assert found.query.size == 2 * len(MIDDLES) <= paid.size
+        moved = found.query.sum() / 60 * found.step
+        assert moved == pytest.approx(paid.sensitivity / paid.scale, rel=1e-4)
+        entries.append(found)
     assert noise_p_value(entries, "gaussian") > 1e-6
     for factor in (0.9, 1.1):
         wrong = [replace(entry, step=factor * entry.step) for entry in entries]

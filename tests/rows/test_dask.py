@@ -35,10 +35,10 @@ from dpsparse.rows.dask import OnDask, _Settings  # noqa: E402
 from dpsparse.rows.memory import _same  # noqa: E402
 from dpsparse.rows.sources import meetings  # noqa: E402
 from dpsparse.rows.tasks import names_of, together  # noqa: E402
-from recording import LedgerOfSeededFits  # noqa: E402
 from rows.test_engines import (  # noqa: E402
     OTHERS,
     Apart,
+    LedgerOfSeededFits,
     assert_same,
     looking,
     model,

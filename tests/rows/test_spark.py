@@ -30,10 +30,10 @@ from dpsparse.exceptions import (  # noqa: E402
     SourceChangedError,
 )
 from dpsparse.rows.spark import _Settings  # noqa: E402
-from recording import LedgerOfSeededFits  # noqa: E402
 from rows.test_engines import (  # noqa: E402
     OTHERS,
     Apart,
+    LedgerOfSeededFits,
     assert_same,
     looking,
     model,
