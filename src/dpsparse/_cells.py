@@ -150,7 +150,9 @@ def person_names(cells: np.ndarray) -> np.ndarray:
     "7", " 7", 7.0 and 7 are one person: two names for a person would halve the protection. Rows without a name are
     refused, as all of them would count as one person.
     """
-    if cells.dtype.kind in "biufmMS":
+    if cells.dtype.kind == "S":  # texts of NumPy and HDF5, byte by byte
+        cells = objects_of(cell.decode("latin-1") for cell in cells.tolist())
+    if cells.dtype.kind in "biufmM":
         names, missing = cells, np.asarray(cells != cells, bool)
     else:
         missing = np.array([is_missing(cell) for cell in cells.tolist()], bool)

@@ -369,6 +369,14 @@ def test_a_person_has_one_name_however_their_number_is_written():
     assert [names.tolist().index(name) for name in names] == [0, 0, 2, 3, 3, 3, 6, 6, 8, 9]
 
 
+def test_names_in_bytes_are_those_of_texts():
+    names = person_names(np.array([b"7", b" 7", b"7 ", b"7.0", b"M\xfcller", b"a\1"]))
+    assert names.tolist() == ["7"] * 4 + ["Müller", "a\1\1"]
+    for gap in (b"", b" ", b"nan", b"None"):
+        with pytest.raises(SchemaError, match="names are missing"):
+            person_names(np.array([b"a", gap, gap]))
+
+
 @pytest.mark.parametrize(
     "gap",
     [None, "", " ", math.nan, np.nan, "nan", "NULL", np.datetime64("NaT", "s"), Decimal("nan")],
