@@ -217,7 +217,7 @@ def test_partitions_need_add_remove(path):
     with pytest.raises(LedgerError, match="replacing one row"):
         Ledger(path, partition="north")
     ledger = Ledger(path)
-    ledger.partition = "north"  # nor is an entry on a part written or read
+    ledger._partition = "north"  # nor is an entry on a part written or read
     with pytest.raises(LedgerError, match="this dpsparse can read"):
         ledger.reserve(plan(Pure(0.1), adjacency="replace-one"))
     assert not Ledger(path).history()

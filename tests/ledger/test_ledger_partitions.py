@@ -110,6 +110,17 @@ def test_names_are_compared_without_their_case(path):
     assert [entry.partition for entry in same.history()] == ["year:2024-q1_a.b"]
 
 
+def test_the_partition_of_a_ledger_cannot_be_set(path):
+    """Named between judgement and entry, a part got a second entry of .9 under a ceiling of 1."""
+    ledger = Ledger(path, epsilon=1.0, delta=DELTA, partition="p")
+    ledger.reserve(plan(Pure(0.9)))
+    for name in ("q", "p", None):
+        with pytest.raises(AttributeError):
+            ledger.partition = name
+    assert ledger.partition == "p"
+    assert not ledger.would_allow(plan(Pure(0.9)))
+
+
 @pytest.mark.parametrize("name", [2024, "North", "\uff12", " a"])
 def test_a_name_that_could_not_be_given_is_no_entry(path, name):
     ledger = Ledger(path, epsilon=1.0, delta=DELTA)

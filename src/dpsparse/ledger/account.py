@@ -114,8 +114,7 @@ class Ledger:
                 "An in-memory ledger needs a ceiling: Ledger(epsilon=..., delta=...)."
             )
         self.dataset = check_name("dataset", dataset)
-        # In the spelling of the book; None is all of the rows.
-        self.partition = None if partition is None else check_name("partition", partition)
+        self._partition = None if partition is None else check_name("partition", partition)
         self._policy = None if policy is None else os.path.abspath(policy)
         self._store = open_store(path)
         self._book: Book | None = None
@@ -126,6 +125,15 @@ class Ledger:
                 "Partitions compose in parallel under add-remove only: replacing one row can take "
                 "it out of one partition and into another. Open the ledger without partition."
             )
+
+    @property
+    def partition(self) -> str | None:
+        """The part of the rows that is used, in the spelling of the book; None is all of them.
+
+        It cannot be set: a part named by another thread between judgement and entry would get an entry that nobody
+        judged.
+        """
+        return self._partition
 
     def _open(self, wanted: Terms | None, adjacency: str | None, unit: str | None) -> Terms:
         create = wanted is not None
