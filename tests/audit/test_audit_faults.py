@@ -463,7 +463,7 @@ def divide_by_the_private_number_of_rows(patch):
 
 @fault("DPHardThresholdClassifier", n_iter=4, n_nonzero=3)
 def stop_when_the_exact_gradient_is_small(patch):
-    from dpsparse.methods.hard_threshold.solve import HardThreshold
+    from dpsparse.methods.gradient.solve import HardThreshold
 
     original = HardThreshold.solve
 

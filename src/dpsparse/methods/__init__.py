@@ -17,10 +17,10 @@ if TYPE_CHECKING:  # names that a type checker and an editor know
     from dpsparse.methods.front import DPSparseRegressor as DPSparseRegressor
     from dpsparse.methods.gradient.estimator import DPGradientClassifier as DPGradientClassifier
     from dpsparse.methods.gradient.estimator import DPGradientRegressor as DPGradientRegressor
-    from dpsparse.methods.hard_threshold.estimator import (
+    from dpsparse.methods.gradient.estimator import (
         DPHardThresholdClassifier as DPHardThresholdClassifier,
     )
-    from dpsparse.methods.hard_threshold.estimator import (
+    from dpsparse.methods.gradient.estimator import (
         DPHardThresholdRegressor as DPHardThresholdRegressor,
     )
     from dpsparse.methods.ridge.estimator import DPRidgeRegressor as DPRidgeRegressor
@@ -39,8 +39,9 @@ _HOMES = {
     "frank_wolfe.estimator": (
         "DPLassoClassifier DPLassoRegressor DPScreenedLassoClassifier DPScreenedLassoRegressor"
     ),
-    "gradient.estimator": "DPGradientClassifier DPGradientRegressor",
-    "hard_threshold.estimator": "DPHardThresholdClassifier DPHardThresholdRegressor",
+    "gradient.estimator": (
+        "DPGradientClassifier DPGradientRegressor DPHardThresholdClassifier DPHardThresholdRegressor"
+    ),
     "ridge.estimator": "DPRidgeRegressor",
     "support_first.estimator": (
         "DPADMMClassifier DPTransferClassifier DPTransferRegressor DPTwoStageClassifier DPTwoStageRegressor"

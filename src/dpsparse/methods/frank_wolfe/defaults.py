@@ -58,4 +58,4 @@ def believable_shares(noisy: np.ndarray, noise: float) -> np.ndarray:
     """Shares of the classes from noisy counts, drawn to even ones by three standard deviations of the noise; no class
     is taken to be rarer than one row in a thousand."""
     share = np.maximum(noisy + 3.0 * noise, 1.0)
-    return np.clip(share / share.sum(), 1e-3, 1.0 - 1e-3)
+    return np.asarray(np.clip(share / share.sum(), 1e-3, 1.0 - 1e-3))

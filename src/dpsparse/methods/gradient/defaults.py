@@ -1,12 +1,14 @@
-"""Every tuned number of noisy gradients, in the rules that use it.
+"""Every tuned number of noisy gradients and of hard thresholding, in the rules that use it.
 
-Chosen on training splits: dpsparse lab run board --training --methods DPGradient; why each is there:
+Chosen on training splits: dpsparse lab run board --training --methods "DPGradient; DPHardThreshold"; why each is there:
 experiments/notebook/frontier.md. Signal: rows times budget.
 """
 
 from __future__ import annotations
 
 import math
+
+from dpsparse.methods.look.defaults import MIN_EFFECTIVE_ROWS_TO_FIT
 
 MOMENTUM = 0.9  # of the velocity that noisy gradients move
 MAX_STEPS = 2000  # the plan charges the sampler's slack for so many
@@ -45,3 +47,8 @@ def stands_out(signal: float, n_outputs: int) -> float:
     if signal < 2000.0:
         return 1.5
     return 1.0 if n_outputs > 1 else 2.0
+
+
+def fewest_effective_rows(n_features: int) -> float:
+    """Below so many a regression by hard thresholding is the mean of its targets."""
+    return max(MIN_EFFECTIVE_ROWS_TO_FIT, 15.0 * math.sqrt(n_features))

@@ -9,14 +9,16 @@
             found is added to the last one's weights, each as a direction: v = sum_r share_r w_r/||w_r||
     publish weights on the original features, D w / l, and a released offset             (look/rows.py)
 
-Where epsilon is infinite the same run has noise 0, and as many steps as a budget of m = 32 has.
-Regression works in units of the target bound and multiplies by it at the end.
+Hard thresholding (Jain, Tewari, Kar 2014; Wang, Gu 2019) does not prune: after every step the k largest entries of
+w - step v stay, all classes together. Unlike in the papers, steps have momentum, n is declared or released, rows are
+clipped to a released length, and the offset is released.
+
 The noise of step t has budget m_t^2 ~ a_t, a_t its weight in the last iterate, sum m_t^2 = m^2.
 
 | symbol | variable | meaning |
 |---|---|---|
 | m | releases.budget("gradients") | L2 sensitivity over noise sd of all gradients together (mu of Gaussian DP) |
-| T | n_iter | max(3, ceil(factor sqrt(n m))), factor 0.3 (d > n) or 1 |
+| T | n_iter | steps (defaults.py: `schedule`) |
 
 A step costs one pass over the non-zeros of kept features and one noise value a kept feature; after
 features are dropped nothing is as long as the table is wide. Proof: docs/proofs/noisy_gradient.md. Why each
@@ -32,6 +34,7 @@ import numpy as np
 
 from dpsparse.domain.clipping import TINY
 from dpsparse.jit import njit
+from dpsparse.methods.defaults import choose_columns
 from dpsparse.methods.fitted import Solution
 from dpsparse.methods.gradient.defaults import (
     FEW_WEIGHTS_PER_OUTPUT,
@@ -69,6 +72,20 @@ class Settings:
     def keeps_few(self) -> bool:
         k = self.n_nonzero
         return isinstance(k, int) and k <= FEW_WEIGHTS_PER_OUTPUT * self.look.n_outputs
+
+
+@dataclass(frozen=True, kw_only=True)
+class HardThreshold(Settings):
+    """The same for hard thresholding. Without a number of weights it follows from released rows."""
+
+    n_nonzero: int | None = None
+
+    def solve(self, rows: Rows, releases: Releases) -> Solution:
+        targets = look_at_targets(rows, self.look, releases)
+        scaled = ScaledRows(rows, self.look, targets, releases)
+        descent = ThresholdedDescent(scaled, self, releases)
+        descent.descend(1.0, soften=False)
+        return scaled.publish(descent.weights, descent.constant_weight, descent.n_iter, None)
 
 
 def keep_weights(
@@ -195,6 +212,19 @@ class Descent:
         length = max(float(np.linalg.norm(found)), TINY)
         self.weights = found * (size / length)
         return math.sqrt(share * noise**2 + self.past_noise * size**2) / length
+
+
+class ThresholdedDescent(Descent):
+    """Descent with only the `keep` largest weights after every step."""
+
+    def __init__(self, scaled: ScaledRows, settings: HardThreshold, releases: Releases) -> None:
+        super().__init__(scaled, settings, releases)
+        affordable = choose_columns(self.n * self.budget, scaled.width)
+        self.keep = settings.n_nonzero or self.n_outputs * affordable
+
+    def move(self, noisy: np.ndarray, velocity: np.ndarray, step: float, cut: float) -> None:
+        super().move(noisy, velocity, step, cut)
+        self.weights = top_k(self.weights, self.keep)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

@@ -1,1 +1,0 @@
-"""Iterative hard thresholding with noisy gradients: `DPHardThresholdClassifier` and `DPHardThresholdRegressor`."""
