@@ -15,22 +15,34 @@ if TYPE_CHECKING:  # names that a type checker and an editor know
     from dpsparse.inference import DPFeatureTest as DPFeatureTest
     from dpsparse.inference import dp_inference as dp_inference
     from dpsparse.ledger import Ledger as Ledger
-    from dpsparse.methods import DPADMMClassifier as DPADMMClassifier
-    from dpsparse.methods import DPGradientClassifier as DPGradientClassifier
-    from dpsparse.methods import DPGradientRegressor as DPGradientRegressor
-    from dpsparse.methods import DPHardThresholdClassifier as DPHardThresholdClassifier
-    from dpsparse.methods import DPHardThresholdRegressor as DPHardThresholdRegressor
-    from dpsparse.methods import DPLassoClassifier as DPLassoClassifier
-    from dpsparse.methods import DPLassoRegressor as DPLassoRegressor
-    from dpsparse.methods import DPRidgeRegressor as DPRidgeRegressor
-    from dpsparse.methods import DPScreenedLassoClassifier as DPScreenedLassoClassifier
-    from dpsparse.methods import DPScreenedLassoRegressor as DPScreenedLassoRegressor
-    from dpsparse.methods import DPSparseClassifier as DPSparseClassifier
-    from dpsparse.methods import DPSparseRegressor as DPSparseRegressor
-    from dpsparse.methods import DPTransferClassifier as DPTransferClassifier
-    from dpsparse.methods import DPTransferRegressor as DPTransferRegressor
-    from dpsparse.methods import DPTwoStageClassifier as DPTwoStageClassifier
-    from dpsparse.methods import DPTwoStageRegressor as DPTwoStageRegressor
+    from dpsparse.methods.frank_wolfe.estimator import DPLassoClassifier as DPLassoClassifier
+    from dpsparse.methods.frank_wolfe.estimator import DPLassoRegressor as DPLassoRegressor
+    from dpsparse.methods.frank_wolfe.estimator import (
+        DPScreenedLassoClassifier as DPScreenedLassoClassifier,
+    )
+    from dpsparse.methods.frank_wolfe.estimator import (
+        DPScreenedLassoRegressor as DPScreenedLassoRegressor,
+    )
+    from dpsparse.methods.front import DPSparseClassifier as DPSparseClassifier
+    from dpsparse.methods.front import DPSparseRegressor as DPSparseRegressor
+    from dpsparse.methods.gradient.estimator import DPGradientClassifier as DPGradientClassifier
+    from dpsparse.methods.gradient.estimator import DPGradientRegressor as DPGradientRegressor
+    from dpsparse.methods.gradient.estimator import (
+        DPHardThresholdClassifier as DPHardThresholdClassifier,
+    )
+    from dpsparse.methods.gradient.estimator import (
+        DPHardThresholdRegressor as DPHardThresholdRegressor,
+    )
+    from dpsparse.methods.support_first.estimator import DPADMMClassifier as DPADMMClassifier
+    from dpsparse.methods.support_first.estimator import DPRidgeRegressor as DPRidgeRegressor
+    from dpsparse.methods.support_first.estimator import (
+        DPTransferClassifier as DPTransferClassifier,
+    )
+    from dpsparse.methods.support_first.estimator import DPTransferRegressor as DPTransferRegressor
+    from dpsparse.methods.support_first.estimator import (
+        DPTwoStageClassifier as DPTwoStageClassifier,
+    )
+    from dpsparse.methods.support_first.estimator import DPTwoStageRegressor as DPTwoStageRegressor
     from dpsparse.model_selection import DPSearchCV as DPSearchCV
     from dpsparse.model_selection import expected_accuracy as expected_accuracy
     from dpsparse.models.files import load as load

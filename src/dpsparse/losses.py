@@ -65,8 +65,6 @@ class Loss(ABC):
 
 @dataclass(frozen=True)
 class Logistic(Loss):
-    """log(1 + e^m) - y m with class codes y in {0, 1}."""
-
     name = "logistic"
     labels = "classes"
     objective = "one-sided"
@@ -94,7 +92,7 @@ class Logistic(Loss):
 
 @dataclass(frozen=True)
 class Softmax(Loss):
-    """log sum_k e^{m_k} - m_y with margins of shape (n, K) and class codes y.
+    """Margins have shape (n, K).
 
     `n_classes` is needed by `slope_bound` only where the domain does not list its classes
     (`classes="observed"`); None takes their number from the domain.
@@ -136,7 +134,7 @@ class Softmax(Loss):
 
 @dataclass(frozen=True)
 class Squared(Loss):
-    """(m - y)^2 / 2; its slope has a bound only where weights and targets have one."""
+    """Its slope has a bound only where weights and targets have one."""
 
     name = "squared"
     labels = "numbers"
@@ -162,7 +160,7 @@ class Squared(Loss):
 
 @dataclass(frozen=True)
 class Huber(Loss):
-    """Squared loss whose residual is clipped at `cutoff` (C): bounded slope for any weights."""
+    """Bounded slope for any weights; the residual is clipped at `cutoff` (C)."""
 
     cutoff: float = 1.0
 

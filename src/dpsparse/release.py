@@ -1,15 +1,4 @@
-"""Private runs, and releases: the only way a number that depends on rows leaves a solver.
-
-    releases.gaussian(phase, query, share)    unit * (whole sum + rounded Gaussian integers)
-    releases.geometric(phase, query)          unit * (one whole sum + a two-sided geometric integer)
-    releases.top_k(phase, query, k)           indices drawn by the exponential mechanism, exactly
-    releases.vertices(phase, steps, n_steps)  signed vertices of Frank-Wolfe, drawn inside its kernel
-    releases.count(phase, count)              a clipped count with two-sided geometric noise
-    releases.names(phase, names)              names that enough rows know, with noisy weights
-    releases.tilt(phase, problem)             the minimiser of an objective tilted by Gaussian noise
-    releases.admit(rows)                      the rows of this run; not a release
-    releases.capped(rows)                     the same with at most m rows of every person, by secret draws
-    releases.under(plan, name)                the releases of a fit inside a search, which has a plan of its own
+"""Private runs, and releases: a method of `Releases` is the only way a number that depends on rows leaves a solver.
 
 A plan's phase says what may be released and what it costs; scale and sensitivity are taken from it, so
 what is charged is what is drawn. A phase of Gaussian events has a budget mu^2 = sum (sensitivity/scale)^2;
@@ -286,7 +275,7 @@ def _grid(scale: float, query: Query) -> float:
 
 
 def _untold(phase: str, done: float) -> None:
-    """Nobody is watching."""
+    """No progress is shown."""
 
 
 def _times(whole: np.ndarray, unit: float) -> np.ndarray:

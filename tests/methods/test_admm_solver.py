@@ -67,13 +67,13 @@ def test_every_round_adds_fresh_noise_of_the_planned_scale(monkeypatch):
 
     monkeypatch.setattr(RidgeRows, "problem", spy)
     moved = 100.0 + 2e-9  # row_clip/ridge, and the tolerance on both tables
-    paid = RoundedGaussian(0.7, moved + 0.7 * math.sqrt(3001) / STEPS, 3001)
+    paid = RoundedGaussian(0.7, moved + 0.7 * math.sqrt(1501) / STEPS, 1501)
     set_threshold(monkeypatch, 1e-30)
     facts = {"row_clip": 100.0, "ridge": 1.0, "tol": 1e-9, "seed": 1}
-    alternate(np.zeros((4, 3000)), [0, 1, 0, 1], Repeated(paid, 4), 4, **facts)
+    alternate(np.zeros((4, 1500)), [0, 1, 0, 1], Repeated(paid, 7), 7, **facts)
     # With no threshold z = x + u and u returns to 0: centre_t = centre_{t-1} + noise_t.
     steps = np.diff(np.array(seen), axis=0)[:, :-1]
-    assert len(seen) == 4
+    assert len(seen) == 7
     low, high = chi2.ppf([5e-7, 1 - 5e-7], steps.size)
     assert low <= np.sum((steps / 0.7) ** 2) <= high
     assert not low <= np.sum((steps / 0.665) ** 2) <= high

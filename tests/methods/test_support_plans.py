@@ -22,10 +22,9 @@ from dpsparse.exceptions import DomainError, ParameterError
 from dpsparse.ledger import Ledger
 from dpsparse.mechanisms import Picks
 from dpsparse.methods.front import DPSparseRegressor
-from dpsparse.methods.minimisers import GRADIENT_TOLERANCE as TOL
-from dpsparse.methods.minimisers import longest_row
-from dpsparse.methods.ridge.defaults import DECLARED_ROW_CLIP as DECLARED_CLIP
-from dpsparse.methods.ridge.defaults import ROW_CLIP
+from dpsparse.methods.support_first.defaults import DECLARED_ROW_CLIP as DECLARED_CLIP
+from dpsparse.methods.support_first.defaults import ROW_CLIP
+from dpsparse.methods.support_first.plan import GRADIENT_TOLERANCE as TOL
 from dpsparse.model_selection import DPSearchCV
 from dpsparse.preprocessing import DPPipeline, DPStandardizer
 from dpsparse.random import STEPS
@@ -199,8 +198,8 @@ def test_admm(seen, classes, adjacency):
 
 
 def test_the_longest_row_is_the_smaller_fact():
-    assert longest_row(Domain(feature_bound=2.0), 9) == pytest.approx(6.0)
-    assert longest_row(Domain(feature_bound=2.0, row_norm=4.0), 9) == pytest.approx(4.0)
+    assert Domain(feature_bound=2.0).longest_row(9) == pytest.approx(6.0)
+    assert Domain(feature_bound=2.0, row_norm=4.0).longest_row(9) == pytest.approx(4.0)
 
 
 FAMILIES = [
@@ -293,8 +292,7 @@ def test_too_few_rows_for_a_support_release_the_mean():
 )
 def test_tables_beyond_the_arithmetic_are_refused_before_anything_is_spent(model, monkeypatch):
     """Lemma 2 of docs/proofs/ridge.md is about the rows that are there, not those that were declared."""
-    for home in ("support_first.estimator", "ridge.estimator"):
-        monkeypatch.setattr(f"dpsparse.methods.{home}.LARGEST_TABLE", 50)
+    monkeypatch.setattr("dpsparse.methods.support_first.plan.LARGEST_TABLE", 50)
     ledger = Ledger(":memory:", epsilon=3.0, delta=1e-5)
     model = clone(model).set_params(ledger=ledger, epsilon=1.0)
     X = np.linspace(-1.0, 1.0, 51 * 4).reshape(51, 4)
@@ -309,7 +307,7 @@ def test_tables_beyond_the_arithmetic_are_refused_before_anything_is_spent(model
 @pytest.mark.parametrize("prepared", [False, True], ids=["model", "pipeline"])
 def test_pipelines_and_searches_refuse_them_too(prepared, search, monkeypatch):
     """Both carry out fits of their own, and forgot to ask."""
-    monkeypatch.setattr("dpsparse.methods.support_first.estimator.LARGEST_TABLE", 50)
+    monkeypatch.setattr("dpsparse.methods.support_first.plan.LARGEST_TABLE", 50)
     many = replace(CLASSES, n_samples=10**4)  # declared, so that scales are worth their price
     model = DPADMMClassifier(many)
     if prepared:

@@ -19,8 +19,8 @@ from dpsparse.mechanisms import GaussianNoise
 from dpsparse.methods.base import effective_rows
 from dpsparse.methods.look.rows import even_axes
 from dpsparse.methods.look.targets import release_quantile, side_likelihoods
-from dpsparse.methods.ridge import defaults as ridge_rules
-from dpsparse.methods.ridge.defaults import ROW_CLIP, choose_way
+from dpsparse.methods.support_first import defaults as ridge_rules
+from dpsparse.methods.support_first.defaults import ROW_CLIP, choose_way
 from dpsparse.methods.support_first.solve import LONGEST, keep_columns_that_explain
 from dpsparse.random import make_generator
 from dpsparse.release import Releases

@@ -12,7 +12,6 @@ from dpsparse.exceptions import ParameterError
 from dpsparse.losses import get_loss
 from dpsparse.published.khanna_lu_raff_2023_screening import (
     screening_scores,
-    strong_convexity,
     wolfe_gap,
 )
 from dpsparse.sensitivity import raj_sensitivity
@@ -75,7 +74,7 @@ def test_the_logistic_rule_is_safe():
     X = rng.uniform(-1, 1, (200, 8))
     y = (X[:, 0] - X[:, 1] + 0.2 * rng.normal(size=200) > 0).astype(int)
     loss, domain, radius = get_loss("logistic"), Domain(feature_bound=1.0), 2.0
-    curvature = {"smoothness": 0.25, "strong_convexity": strong_convexity(loss, domain, radius)}
+    curvature = {"smoothness": 0.25, "strong_convexity": loss.curvature(domain, radius)}
     w, seen = np.zeros(8), []
     for t in range(20_000):
         u = X @ w
@@ -174,8 +173,11 @@ def test_no_neighbour_exceeds_the_sensitivity_for_any_number_of_rows(adjacency, 
 
 
 def test_raj_needs_a_strongly_convex_loss():
-    assert strong_convexity(get_loss("logistic"), Domain(feature_bound=1.0), 2.0) == pytest.approx(
+    domain = Domain(feature_bound=1.0)
+    assert get_loss("logistic").curvature(domain, 2.0) == pytest.approx(
         1 / (2 + 2 * math.cosh(2.0))
     )
-    with pytest.raises(ParameterError, match="strongly convex"):
-        strong_convexity(get_loss("huber"), Domain(feature_bound=1.0), 1.0)
+    with pytest.raises(ParameterError, match="strong_convexity must be a positive"):
+        raj_sensitivity(
+            1.0, 1.0, 1.0, 1.0, get_loss("huber").curvature(domain, 1.0), 9, "add-remove"
+        )

@@ -27,7 +27,6 @@ from dpsparse.published.khanna_lu_raff_2023_screening import (
     published_iterates,
     published_sensitivity,
     rnm_scale,
-    strong_convexity,
 )
 from dpsparse.random import make_generator
 from dpsparse.rows import Rows
@@ -157,7 +156,7 @@ def published(X, y, loss_name, radius, n_iter, seed, *, target=None, **options):
     settings = {"vertex_scale": 0.0, "rule": None, "screen_scale": 0.0, "screen_steps": ()}
     return published_iterates(
         rows.X, rows.y, loss, make_generator(seed), radius=radius, n_iter=n_iter, n_samples=1,
-        curvature=(loss.smoothness, strong_convexity(loss, domain, radius)), **(settings | options),
+        curvature=(loss.smoothness, loss.curvature(domain, radius)), **(settings | options),
     )  # fmt: skip
 
 

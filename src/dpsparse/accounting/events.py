@@ -35,7 +35,7 @@ class Event:
     `proof` names the note with the law of the mechanism and its curve; a test reads it there.
     """
 
-    proof: ClassVar[str] = ""
+    proof: ClassVar[str] = "docs/proofs/accounting.md"
     in_words: ClassVar[str] = ""  # where the name of the class does not say it
 
     def __str__(self) -> str:
@@ -52,9 +52,7 @@ class Event:
 
 
 class _Positive:
-    """Events of positive numbers and nothing else, whose curves stand in one note."""
-
-    proof: ClassVar[str] = "docs/proofs/accounting.md"
+    """Events of positive numbers and nothing else."""
 
     def __post_init__(self) -> None:
         _require_positive(self, *(field.name for field in fields(self)))  # type: ignore[arg-type]
@@ -131,10 +129,8 @@ class RoundedGaussian(Gaussian):
 
     Parameters
     ----------
-    scale : float
-        Standard deviation of the noise, in the unit of the query.
-    sensitivity : float, default=1.0
-        Largest L2 change of the query between neighbours, in the same unit.
+    scale, sensitivity : as in `Gaussian`
+        Standard deviation of the noise, and largest change of the query.
     size : int, default=1
         Number of released values. The distance of the sampler from its law is charged for each.
 
@@ -162,14 +158,12 @@ class ThresholdedGaussian(RoundedGaussian):
 
     A name that only one row (or person) knows is impossible without it. With probability at most `leak`, over
     both tables together, such a name is released; otherwise the release is the Gaussian one
-    (Lemma 4 of its note). `size` is a public bound on the number of names.
+    (Lemma 4 of its note).
 
     Parameters
     ----------
-    scale : float
-        Standard deviation of the noise, in the unit of the query.
-    sensitivity : float, default=1.0
-        Largest L2 change of the query between neighbours, in the same unit.
+    scale, sensitivity : as in `Gaussian`
+        Standard deviation of the noise, and largest change of the weights.
     size : int, default=1
         Public bound on the number of names.
     leak : float, default=0.0
@@ -213,8 +207,6 @@ class Geometric(Event):
     0.10
     """
 
-    proof: ClassVar[str] = "docs/proofs/accounting.md"
-
     scale: float
     sensitivity: int = 1
 
@@ -243,9 +235,7 @@ class Geometric(Event):
 class ObjectivePerturbation(Event):
     """The exact minimiser of sum of losses + ridge/2 |theta|^2 + b.theta, b ~ N(0, scale^2 I).
 
-    `gradient_bound` bounds the L2 norm of one row's gradient, `curvature` its second derivative
-    times |x|^2. `loss` is "one-sided" (slope of one sign per row, as the logistic one) or "glm" (any
-    scalar slope). Not for losses with several slopes per row, such as softmax.
+    Not for losses with several slopes per row, such as softmax.
 
     Parameters
     ----------
@@ -258,7 +248,7 @@ class ObjectivePerturbation(Event):
     ridge : float
         Coefficient of the ridge of the summed loss.
     loss : {"one-sided", "glm"}, default="glm"
-        "one-sided" has slopes of one sign per row, "glm" any scalar slope.
+        "one-sided" has slopes of one sign per row, as the logistic one has, "glm" any scalar slope.
     adjacency : {"add-remove", "replace-one"}, default="add-remove"
         Which tables are neighbours.
 
@@ -318,6 +308,7 @@ class NonPrivate(Event):
     inf
     """
 
+    proof: ClassVar[str] = ""
     in_words: ClassVar[str] = "no privacy at all"
 
 
@@ -338,8 +329,6 @@ class Repeated(Event):
     >>> print(f"{epsilon(Repeated(Gaussian(5.0), 4), delta=1e-6):.2f}")  # as one with scale 2.5
     1.77
     """
-
-    proof: ClassVar[str] = "docs/proofs/accounting.md"
 
     event: Event
     count: int
@@ -373,8 +362,6 @@ class Sequence(Event):
     >>> print(f"{epsilon(Sequence((Gaussian(5.0), Exponential(0.2))), delta=1e-6):.2f}")
     0.94
     """
-
-    proof: ClassVar[str] = "docs/proofs/accounting.md"
 
     events: tuple[Event, ...]
 

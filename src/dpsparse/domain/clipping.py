@@ -6,6 +6,7 @@ refused without telling where.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -13,8 +14,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from dpsparse._cells import column_cells, person_names, sparse_entries
-from dpsparse._checks import without_leaking_errors
-from dpsparse.exceptions import SchemaError
+from dpsparse._checks import check_positive, safe_repr, without_leaking_errors
+from dpsparse.exceptions import ParameterError, SchemaError
 from dpsparse.jit import njit
 from dpsparse.threads import over_rows
 
@@ -26,6 +27,16 @@ if TYPE_CHECKING:
 # Smaller entries are flushed to zero first, larger ones clipped; both are per-row maps.
 TINY, HUGE = 2.0**-100, 2.0**100
 _ONE_PER_ROW = "groups must name one person per row of X, as a 1d array."
+
+
+def check_range(name: str, value: Any, largest: float = HUGE) -> None:
+    """Refuse what is not a positive number between 1/largest and largest."""
+    check_positive(name, value)
+    if not 1.0 / largest <= value <= largest:
+        power = round(math.log2(largest))
+        raise ParameterError(
+            f"{name} must lie between 2**-{power} and 2**{power}, got {safe_repr(value)}."
+        )
 
 
 @dataclass(frozen=True, eq=False, repr=False)  # a repr would print private targets

@@ -190,6 +190,11 @@ class Domain:
         """
         return undeclared if self.feature_bound is None else float(self.feature_bound)
 
+    def longest_row(self, n_columns: int, undeclared: float = 1.0) -> float:
+        """The largest L2 norm of a row on so many columns, from what is declared; `undeclared` as in `entry_bound`."""
+        bound = self.entry_bound(undeclared) * math.sqrt(n_columns)
+        return min(self.row_norm or math.inf, bound)
+
     def column_limits(self, names: Sequence[str] | None, n_features: int) -> np.ndarray | None:
         """(low, high) of every feature in the order of a table, or None where no bounds by column are declared."""
         if self.bounds is None:

@@ -20,10 +20,10 @@ from dpsparse import methods
 from dpsparse._cells import column_cells, label_codes, read_numbers
 from dpsparse._checks import refuse_large_labels, without_leaking_errors
 from dpsparse.domain import Domain
+from dpsparse.domain.clipping import check_range
 from dpsparse.evaluation.plan import Subject
 from dpsparse.exceptions import ParameterError, SchemaError
 from dpsparse.methods.base import BaseDPLinearModel
-from dpsparse.methods.minimisers import check_range
 from dpsparse.methods.schema import checked_data
 from dpsparse.rows import kernels
 from dpsparse.rows.histogram import ScoredLabels, ScoredNumbers, log_odds

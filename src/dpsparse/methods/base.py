@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import KW_ONLY, dataclass, fields, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, Self, TypeVar
 
 import numpy as np
 from scipy.special import expit, softmax
@@ -25,7 +25,7 @@ from dpsparse.domain import OBSERVED, Domain
 from dpsparse.domain.clipping import refuse_malformed, within_limits
 from dpsparse.exceptions import DomainError, ParameterError
 from dpsparse.methods.defaults import MAX_COLUMNS
-from dpsparse.methods.fitted import FittedLinearModel, Settings, lazily
+from dpsparse.methods.fitted import FittedLinearModel, lazily
 from dpsparse.methods.schema import (
     accuracy,
     check_lengths,
@@ -48,6 +48,7 @@ from dpsparse.sensitivity import signed_sum
 
 if TYPE_CHECKING:
     from dpsparse.ledger.account import Ledger
+    from dpsparse.methods.frank_wolfe.run import History
 
 
 @dataclass(frozen=True)
@@ -56,9 +57,7 @@ class Facts:
 
     domain: Domain
     n_features: int
-    planned_features: (
-        int  # by which looks are chosen: fewer columns than planned for change no price
-    )
+    planned_features: int  # by which looks are chosen; fewer columns change no price
     n_classes: int  # 0 where targets are numbers
     epsilon: float
     delta: float
@@ -106,18 +105,10 @@ class Facts:
     @property
     def effective_rows(self) -> float:
         """N of the declared rows; infinite without noise."""
-        n = (
-            self.domain.require("n_samples", "The number of effective rows")
-            if self.is_private
-            else 1
-        )
-        return effective_rows(int(n), self.epsilon, self.delta, self.adjacency)
-
-    def longest_row(self, n_columns: int | None = None) -> float:
-        """Declared bound on the length of a row on some columns; infinite where nothing bounds it."""
-        bound = self.domain.entry_bound(math.inf if self.domain.bounds is None else 1.0)
-        width = self.n_features if n_columns is None else n_columns
-        return min(self.domain.row_norm or math.inf, bound * math.sqrt(width))
+        if not self.is_private:
+            return math.inf
+        n = int(self.domain.require("n_samples", "The number of effective rows"))
+        return effective_rows(n, self.epsilon, self.delta, self.adjacency)
 
 
 def effective_rows(n_samples: int, epsilon: float, delta: float, adjacency: str) -> float:
@@ -129,6 +120,27 @@ def effective_rows(n_samples: int, epsilon: float, delta: float, adjacency: str)
         return math.inf
     mu = calibrate(lambda m: RoundedGaussian(1.0 / m, 1.0, 1), epsilon, delta)
     return n_samples * mu / signed_sum(1.0, adjacency).value
+
+
+class Solution(NamedTuple):
+    """Weights (outputs, features), intercepts (outputs,) and the steps taken. The others are for methods that can
+    tell: the sd of the noise in the weight of each feature, the features whose scale noise hides although their weight
+    is larger than its noise, and the released picks."""
+
+    coef: np.ndarray
+    intercept: np.ndarray
+    n_iter: int
+    coef_noise: np.ndarray | None = None
+    drowned: np.ndarray | None = None
+    history: History | None = None
+
+
+class Settings(Protocol):
+    """The public constants of a fit, and the solver that they are for."""
+
+    def solve(self, rows: Rows, releases: Releases) -> Solution:
+        """Fit `rows`; everything that leaves them goes through `releases`."""
+        ...
 
 
 S = TypeVar("S", bound=Settings)
@@ -197,6 +209,7 @@ class BaseDPLinearModel(FittedLinearModel):
         source: str,
         parameters: Mapping[str, object],
         assumptions: tuple[str, ...] | None = None,
+        max_rows: int | None = None,
     ) -> Plan[S]:
         """A plan of these phases under the terms of this estimator."""
         return Plan(
@@ -208,6 +221,7 @@ class BaseDPLinearModel(FittedLinearModel):
             source=source,
             assumptions=self._assumptions() if assumptions is None else assumptions,
             parameters=parameters,
+            max_rows=max_rows,
             settings=settings,
         )
 
@@ -265,7 +279,6 @@ class BaseDPLinearModel(FittedLinearModel):
         plan = replace(
             self._make_plan(n_features, labels),
             n_units=self._domain.n_samples,
-            max_rows=self._most_rows(n_features),
         )
         if self._domain.unit == "person":
             plan = replace(plan, unit=PERSON, assumptions=plan.assumptions + self._person_facts())
@@ -273,11 +286,13 @@ class BaseDPLinearModel(FittedLinearModel):
 
     def _person_facts(self) -> tuple[str, ...]:
         """What a guarantee for persons rests on, besides what it says for rows."""
-        facts = ["groups names the person of every row (docs/proofs/persons.md)"]
-        m = self._domain.rows_per_unit
-        if m is not None:
-            facts.append(f"rows of a person beyond {m} are dropped at random")
-        return tuple(facts)
+        named, m = (
+            "groups names the person of every row (docs/proofs/persons.md)",
+            self._domain.rows_per_unit,
+        )
+        return (
+            (named,) if m is None else (named, f"rows of a person beyond {m} are dropped at random")
+        )
 
     @property
     def _weighted(self) -> bool:
@@ -350,10 +365,6 @@ class BaseDPLinearModel(FittedLinearModel):
         names = getattr(owner, "feature_names_in_", None)
         return X, y, labels, self._domain.column_limits(names, X.shape[1])
 
-    def _most_rows(self, n_features: int) -> int | None:
-        """Rows, not declared but there, that the method's arithmetic is proven for; None where that is no question."""
-        return None
-
     def _bounds_rows(self, n_features: int) -> bool:
         """Whether the method itself brings rows to a bounded length."""
         return False
@@ -363,6 +374,13 @@ class BaseDPLinearModel(FittedLinearModel):
         if self._bounds_rows(n_features):
             return self._domain
         return replace(self._domain, feature_bound=self._domain.entry_bound())
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.target_tags.required = True
+        tags.non_deterministic = True  # secure noise differs from fit to fit
+        return tags
 
     def _refuse_column_facts(self) -> None:
         if self._domain.bounds is not None:

@@ -6,7 +6,9 @@ Chosen on training splits: dpsparse lab run board --training.
 
 from __future__ import annotations
 
-MAX_COLUMNS = 1500  # of a table: its rows have an entry in every column
+MAX_COLUMNS = (
+    1500  # of a table: its rows have an entry in every column, and minimisers are found on so many
+)
 
 
 def choose_columns(N: float, n_features: int) -> int:
@@ -28,4 +30,4 @@ def columns_to_find(N: float, n_features: int, wanted: int | None) -> int:
     rare, drowned = 20 * wanted <= n_features, 6.0 * n_features > N
     if not (rare or drowned) or 4.0 * wanted > N:
         return 0
-    return max(int(min(wanted, N / 12.0)), 1)
+    return max(int(min(wanted, N / 12.0, MAX_COLUMNS)), 1)

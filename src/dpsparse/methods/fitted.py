@@ -1,11 +1,10 @@
-"""What a solver returns, and what a fitted linear model has and can do: predictions, also of Dask collections, and the
-weights in other forms."""
+"""What a fitted linear model has and can do: predictions, also of Dask collections, and the weights in other forms."""
 
 from __future__ import annotations
 
 from copy import copy
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -16,32 +15,7 @@ from dpsparse.accounting.guarantee import Guarantee, Plan
 from dpsparse.domain.clipping import refuse_malformed
 from dpsparse.methods.schema import checked_data
 
-if TYPE_CHECKING:
-    from dpsparse.release import Releases
-    from dpsparse.rows import Rows
-
 SPARSE = (sp.csr_array, sp.csr_matrix, sp.csc_array, sp.csc_matrix)
-
-
-class Solution(NamedTuple):
-    """Weights (outputs, features), intercepts (outputs,) and the steps taken. The others are for methods that can
-    tell: the sd of the noise in the weight of each feature, the features whose scale noise hides although their weight
-    is larger than its noise, and the released picks."""
-
-    coef: np.ndarray
-    intercept: np.ndarray
-    n_iter: int
-    coef_noise: np.ndarray | None = None
-    drowned: np.ndarray | None = None
-    history: Any = None
-
-
-class Settings(Protocol):
-    """The public constants of a fit, and the solver that they are for."""
-
-    def solve(self, rows: Rows, releases: Releases) -> Solution:
-        """Fit `rows`; everything that leaves them goes through `releases`."""
-        ...
 
 
 class FittedLinearModel(BaseEstimator):
@@ -150,13 +124,6 @@ class FittedLinearModel(BaseEstimator):
 
     def _repr_html_inner(self) -> str:
         return self._repr_mimebundle_()["text/html"]
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.target_tags.required = True
-        tags.non_deterministic = True  # secure noise differs from fit to fit
-        return tags
 
 
 def lazily(model: Any, method: str, X: Any, n_columns: int | None, dtype: Any) -> np.ndarray:

@@ -13,13 +13,17 @@ from typing import Any
 import numpy as np
 
 from dpsparse.accounting import Plan
-from dpsparse.methods.base import BaseDPClassifier, BaseDPLinearModel, BaseDPRegressor, WeightedFit
-from dpsparse.methods.defaults import columns_to_find
-from dpsparse.methods.fitted import Settings
+from dpsparse.methods.base import (
+    BaseDPClassifier,
+    BaseDPLinearModel,
+    BaseDPRegressor,
+    Settings,
+    WeightedFit,
+)
+from dpsparse.methods.defaults import MAX_COLUMNS, columns_to_find
 from dpsparse.methods.gradient.estimator import DPGradientClassifier, DPGradientRegressor
 from dpsparse.methods.look.targets import plan_shares_if_few_rows
-from dpsparse.methods.ridge.estimator import DPRidgeRegressor
-from dpsparse.methods.support_first.estimator import DPTwoStageRegressor
+from dpsparse.methods.support_first.estimator import DPRidgeRegressor, DPTwoStageRegressor
 from dpsparse.nonzeros import check_n_nonzero
 from dpsparse.rows.ridge import MOST_ROWS
 
@@ -40,9 +44,6 @@ class _DPSparse(WeightedFit):
 
     def _why_one_row(self) -> str:
         return ""  # where persons have several rows, a method that bounds them together is chosen
-
-    def _most_rows(self, n_features: int) -> int | None:
-        return self._choose(n_features)[0]._most_rows(n_features)
 
     def _bounds_rows(self, n_features: int) -> bool:
         return self._choose(n_features)[0]._bounds_rows(n_features)
@@ -186,7 +187,7 @@ class DPSparseRegressor(BaseDPRegressor, _DPSparse):
             return model, f"{asked}, {size}: find {found} of them, then fit"
         if facts.fits_in_memory and (k is None or isinstance(k, int)):
             return DPRidgeRegressor(n_nonzero=k, **self._terms), f"{d} columns, {size}"
-        if few and not self._weighted:
+        if few and k <= MAX_COLUMNS and not self._weighted:
             model = DPTwoStageRegressor(n_nonzero=k, **self._terms)
             return model, f"{k} of {d} columns matter: find them, then fit"
         return gradient, f"{d} columns, and no few of them are said to matter"

@@ -19,8 +19,7 @@ from sklearn.model_selection import ParameterGrid
 
 from dpsparse._checks import is_real, safe_repr
 from dpsparse.exceptions import ParameterError
-from dpsparse.methods.base import BaseDPLinearModel, hyper_parameters
-from dpsparse.methods.fitted import Solution
+from dpsparse.methods.base import BaseDPLinearModel, Solution, hyper_parameters
 from dpsparse.nonzeros import MASS, check_n_nonzero, keep_nonzeros
 
 Candidate = dict[str, Any]

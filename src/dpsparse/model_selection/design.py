@@ -32,8 +32,7 @@ from dpsparse.accounting import (
 )
 from dpsparse.accounting.events import leaves
 from dpsparse.exceptions import ParameterError
-from dpsparse.methods.base import BaseDPLinearModel
-from dpsparse.methods.fitted import Settings, Solution
+from dpsparse.methods.base import BaseDPLinearModel, Settings, Solution
 from dpsparse.model_selection.candidates import Candidate, apply_free_parameters, group_by_fit
 from dpsparse.preprocessing.pipeline import replan_for_width
 from dpsparse.release import Releases

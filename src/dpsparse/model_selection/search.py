@@ -23,8 +23,7 @@ from dpsparse.accounting.budget import gaussian_parameter_at
 from dpsparse.accounting.guarantee import FITTED, PERSON, PREPARED, RAW, ROW
 from dpsparse.domain.clipping import within_limits
 from dpsparse.exceptions import ParameterError
-from dpsparse.methods.base import BaseDPLinearModel
-from dpsparse.methods.fitted import Solution
+from dpsparse.methods.base import BaseDPLinearModel, Solution
 from dpsparse.methods.schema import refuse_weights
 from dpsparse.model_selection.candidates import list_candidates, model_parameters
 from dpsparse.model_selection.design import Search, Setting, price_search

@@ -35,8 +35,7 @@ from dpsparse.accounting.events import leaves
 from dpsparse.accounting.guarantee import PREPARED, RAW
 from dpsparse.domain import Domain
 from dpsparse.exceptions import DPSparseError, ParameterError
-from dpsparse.methods.base import BaseDPLinearModel
-from dpsparse.methods.fitted import Settings
+from dpsparse.methods.base import BaseDPLinearModel, Settings
 from dpsparse.methods.schema import (
     check_lengths,
     refuse_weights,

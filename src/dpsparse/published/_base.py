@@ -6,7 +6,7 @@ The one numerical tool of several fits is here too: the minimum of a tilted ridg
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from abc import abstractmethod
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -17,46 +17,43 @@ from scipy.optimize import fmin_l_bfgs_b
 from dpsparse._checks import check_count, check_positive
 from dpsparse.accounting import NonPrivate, Phase, Plan
 from dpsparse.losses import Loss, get_loss
-from dpsparse.methods.base import BaseDPLinearModel
-from dpsparse.methods.fitted import Solution
+from dpsparse.methods.base import BaseDPLinearModel, Solution
 from dpsparse.release import Releases
 from dpsparse.rows import Rows
 
 
 @dataclass(frozen=True)
 class PrintedFit:
-    """What a plan of a printed paper holds: the paper's estimator, and the constants of one fit."""
+    """What a plan of a printed paper holds: the paper's estimator, whose parameters are all there is to know."""
 
     model: PublishedModel
     n_outputs: int
-    printed: Mapping[str, Any]
 
     def solve(self, rows: Rows, releases: Releases) -> Solution:
-        return self.model._solve_printed(rows, self, releases)
+        return self.model._solve_printed(rows, self.n_outputs, releases)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class PublishedModel(BaseDPLinearModel):
     """NOT PRIVATE: epsilon of the guarantee is infinite; a paper may claim less.
 
-    A paper says which constants it prints (`_constants`), what it is called (`_paper`), and how one weight vector is
+    A paper says what it is called (`_paper`), which constants it prints (`_constants`), and how one weight vector is
     fitted (`_fit_printed`). Several classes are fitted one against the rest, and an intercept is the weight of a last
     column, of ones or of the feature bound. Papers that are proven to be worth something plan their own events instead.
     """
 
     _is_published: ClassVar[bool] = True
+    _paper: ClassVar[str]
 
+    @abstractmethod
     def _constants(self, n_features: int, n_outputs: int) -> dict[str, Any]:
-        raise TypeError(f"{type(self).__name__} does not say which constants it prints.")
+        """What the paper computes from parameters and public facts."""
 
-    def _paper(self, printed: Mapping[str, Any], n_outputs: int) -> str:
-        raise TypeError(f"{type(self).__name__} does not name its paper.")
-
+    @abstractmethod
     def _fit_printed(
-        self, X: Any, y: np.ndarray, printed: Mapping[str, Any], rng: np.random.Generator
+        self, X: Any, y: np.ndarray, printed: dict[str, Any], rng: np.random.Generator
     ) -> np.ndarray:
         """Weights of all columns."""
-        raise TypeError(f"{type(self).__name__} does not say how it fits.")
 
     @property
     def _loss(self) -> Loss:
@@ -67,7 +64,7 @@ class PublishedModel(BaseDPLinearModel):
 
     def _make_plan(self, n_features: int, labels: np.ndarray | None) -> Plan[PrintedFit]:
         n_outputs = self._facts(n_features, labels).n_outputs
-        printed = self._constants(n_features, n_outputs)
+        shown = {"n_outputs": n_outputs, "n_iter": self._n_steps}
         return Plan(
             method=type(self).__name__,
             phases=(Phase("fit", NonPrivate(), "no guarantee"),),
@@ -75,22 +72,26 @@ class PublishedModel(BaseDPLinearModel):
             delta=self.delta,
             adjacency=self.adjacency,
             proven=False,
-            source=f"{self._paper(printed, n_outputs)}; no guarantee",
-            parameters={"n_outputs": n_outputs, "n_iter": getattr(self, "n_iter", 1), **printed},
-            settings=PrintedFit(self, n_outputs, printed),
+            source=f"{self._paper}; no guarantee",
+            parameters={**shown, **self._constants(n_features, n_outputs)},
+            settings=PrintedFit(self, n_outputs),
         )
 
-    def _solve_printed(self, rows: Rows, fit: PrintedFit, releases: Releases) -> Solution:
-        data = rows.table()
+    @property
+    def _n_steps(self) -> int:
+        return int(getattr(self, "n_iter", 1))
+
+    def _solve_printed(self, rows: Rows, n_outputs: int, releases: Releases) -> Solution:
+        data, printed = rows.table(), self._constants(rows.n_features, n_outputs)
         assert data.y is not None
         targets = [data.y]
-        if fit.n_outputs > 1:
-            targets = [(data.y == k).astype(np.int32) for k in range(fit.n_outputs)]
-        X, constant = self._with_constant_column(data.X, fit.printed)
-        found = [self._fit_printed(X, y, fit.printed, releases.rng) for y in targets]
+        if n_outputs > 1:
+            targets = [(data.y == k).astype(np.int32) for k in range(n_outputs)]
+        X, constant = self._with_constant_column(data.X, printed)
+        found = [self._fit_printed(X, y, printed, releases.rng) for y in targets]
         return self._solved(np.array(found), constant)
 
-    def _with_constant_column(self, X: Any, printed: Mapping[str, Any]) -> tuple[Any, float]:
+    def _with_constant_column(self, X: Any, printed: dict[str, Any]) -> tuple[Any, float]:
         """The rows and, for the intercept, a last column of the constant that is returned; 0 for none."""
         if not getattr(self, "fit_intercept", False):
             return X, 0.0
@@ -100,10 +101,9 @@ class PublishedModel(BaseDPLinearModel):
 
     def _solved(self, weights: np.ndarray, constant: float) -> Solution:
         """Weights of all columns as those of the features and the intercepts."""
-        n_iter = getattr(self, "n_iter", 1)
         if constant == 0.0:
-            return Solution(weights, np.zeros(len(weights)), n_iter)
-        return Solution(weights[:, :-1], weights[:, -1] * constant, n_iter)
+            return Solution(weights, np.zeros(len(weights)), self._n_steps)
+        return Solution(weights[:, :-1], weights[:, -1] * constant, self._n_steps)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

@@ -25,7 +25,8 @@ saved. One iteration costs one pass over the data.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator, Mapping
+from abc import abstractmethod
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -34,7 +35,6 @@ import scipy.sparse as sp
 from scipy.special import expit
 
 from dpsparse._checks import check_count, check_positive, safe_repr
-from dpsparse.domain import Domain
 from dpsparse.exceptions import ParameterError, SchemaError
 from dpsparse.losses import Loss
 from dpsparse.methods.base import BaseDPClassifier, BaseDPRegressor
@@ -190,22 +190,13 @@ class _Rows:
 # ---- the estimators ------------------------------------------------------------------------------
 
 
-def strong_convexity(loss: Loss, domain: Domain, radius: float) -> float:
-    """Lower bound on the loss's second derivative while ||w||_1 <= radius."""
-    found = loss.curvature(domain, radius)
-    if found > 0.0:
-        return found
-    raise ParameterError(
-        f"The rule of Raj et al. needs a strongly convex loss; {loss.name!r} is none."
-    )
-
-
 @dataclass(eq=False, repr=False, kw_only=True)
 class _Screen(PublishedBall):
     """What the four estimators share; loss and rule differ."""
 
     screen_share: float = 0.1
 
+    _paper = "Khanna, Lu and Raff (2023) and its sequel"
     _rule: ClassVar[str]
 
     def _check_parameters(self) -> None:
@@ -216,12 +207,9 @@ class _Screen(PublishedBall):
                 f"screen_share must be below 1, got {safe_repr(self.screen_share)}."
             )
 
+    @abstractmethod
     def _screen_steps(self) -> tuple[int, ...]:
         """The steps after which features are screened."""
-        raise TypeError(f"{type(self).__name__} does not say when it screens.")
-
-    def _paper(self, printed: Mapping[str, Any], n_outputs: int) -> str:
-        return "Khanna, Lu and Raff (2023) and its sequel"
 
     def _constants(self, n_features: int, n_outputs: int) -> dict[str, Any]:
         if n_outputs > 1:
@@ -230,7 +218,7 @@ class _Screen(PublishedBall):
         n = int(domain.require("n_samples", type(self).__name__))
         bound, d = domain.entry_bound(), n_features + self.fit_intercept
         radius = self._radius(bound)
-        curvature = strong_convexity(loss, domain, radius)
+        curvature = loss.curvature(domain, radius)
         slope = loss.slope_bound(domain, radius)
         own, rest = self.screen_share * self.epsilon, (1.0 - self.screen_share) * self.epsilon
         # "adp" gives half of delta to the screening, "rnm" a quarter.
@@ -256,7 +244,7 @@ class _Screen(PublishedBall):
         }
 
     def _fit_printed(
-        self, X: Any, y: np.ndarray, printed: Mapping[str, Any], rng: np.random.Generator
+        self, X: Any, y: np.ndarray, printed: dict[str, Any], rng: np.random.Generator
     ) -> np.ndarray:
         *_, last = published_iterates(
             sp.csr_array(X), y, self._loss, rng, radius=printed["radius"], n_iter=self.n_iter,
@@ -338,14 +326,8 @@ class ADPScreenRegressor(BaseDPRegressor, _ADPScreen):
 
     The sensitivity of its scores is O(1/sqrt n) and not O(1/n). `DPScreenedLassoRegressor` screens for free.
 
-    Parameters
-    ----------
-    domain : Domain
-        Needs `target_bound` and `n_samples`.
-    radius : float or None, default=None
-        L1 norm of the weights. None: ``target_bound / feature_bound``.
-
-    All other parameters are those of `ADPScreenClassifier`.
+    Parameters are those of `ADPScreenClassifier`; `domain` needs `target_bound` instead of `classes`, and radius None
+    takes ``target_bound / feature_bound``.
     """
 
 
@@ -356,14 +338,7 @@ class RNMScreenClassifier(_TwoClasses, _RNMScreen):
     Report-noisy-min certifies an index, not the sign of its value, and the sensitivity of the scores is O(1/sqrt n).
     `DPScreenedLassoClassifier` screens for free.
 
-    Parameters
-    ----------
-    domain : Domain
-        Needs `classes` and `n_samples`.
-    radius : float or None, default=None
-        L1 norm of the weights. None: ``10 / feature_bound``.
-
-    All other parameters are those of `ADPScreenClassifier`; it screens after every step, so there is no `n_screens`.
+    Parameters are those of `ADPScreenClassifier`; it screens after every step, so there is no `n_screens`.
     """
 
 
@@ -374,12 +349,5 @@ class RNMScreenRegressor(BaseDPRegressor, _RNMScreen):
     Report-noisy-min certifies an index, not the sign of its value, and the sensitivity of the scores is O(1/sqrt n).
     `DPScreenedLassoRegressor` screens for free.
 
-    Parameters
-    ----------
-    domain : Domain
-        Needs `target_bound` and `n_samples`.
-    radius : float or None, default=None
-        L1 norm of the weights. None: ``target_bound / feature_bound``.
-
-    All other parameters are those of `RNMScreenClassifier`.
+    Parameters are those of `ADPScreenRegressor` without `n_screens`.
     """

@@ -14,7 +14,6 @@ experiments/lab/papers/sparsifier.py.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -24,8 +23,7 @@ from scipy.special import softmax
 
 from dpsparse.accounting import Event, Phase, Plan, Pure, Repeated
 from dpsparse.accounting import epsilon as spent_epsilon
-from dpsparse.methods.base import BaseDPClassifier, BaseDPRegressor
-from dpsparse.methods.fitted import Solution
+from dpsparse.methods.base import BaseDPClassifier, BaseDPRegressor, Solution
 from dpsparse.methods.frank_wolfe.run import Problem, Steps, choose_resolution
 from dpsparse.published._base import PrintedFit, PublishedBall
 from dpsparse.release import Releases
@@ -78,8 +76,7 @@ def multinomial_lasso(
 class _Lasso(PublishedBall):
     """The plan that says what the noise of Algorithm 1 is worth."""
 
-    def _paper(self, printed: Mapping[str, Any], n_outputs: int) -> str:
-        return f"Khanna, Lu and Raff (2023), Algorithm {1 if n_outputs == 1 else 3}"
+    _paper = "Khanna, Lu and Raff (2023)"
 
     def _constants(self, n_features: int, n_outputs: int) -> dict[str, Any]:
         domain = self._clipping(n_features)
@@ -92,9 +89,8 @@ class _Lasso(PublishedBall):
         else:
             share = self.epsilon / (K * math.sqrt(8.0 * self.n_iter * math.log(K / self.delta)))
             slope = 2.0
-        kappa = share / (
-            bound * slope
-        )  # inverse scale of the noise, per unit of sum of slope times entry
+        # Inverse scale of the noise, per unit of the sum of slope times entry.
+        kappa = share / (bound * slope)
         eta = 0.0 if math.isinf(kappa) else 4.0 * kappa * bound * slope
         return {
             "radius": radius,
@@ -106,9 +102,9 @@ class _Lasso(PublishedBall):
 
     def _make_plan(self, n_features: int, labels: np.ndarray | None) -> Plan[PrintedFit]:
         plan = super()._make_plan(n_features, labels)
-        printed = plan.settings.printed
         if plan.settings.n_outputs > 1 or math.isinf(self.epsilon):
             return plan
+        printed = self._constants(n_features, 1)
         # Lap(D/epsilon') noisy max costs 2 epsilon' (add-remove) or 4 epsilon' (replace-one) a step.
         spent = vertex_score_range(
             printed["kappa"], printed["slope_bound"], printed["feature_bound"], self.adjacency
@@ -126,26 +122,23 @@ class _Lasso(PublishedBall):
             ),
         )
 
-    def _solve_printed(self, rows: Rows, fit: PrintedFit, releases: Releases) -> Solution:
-        printed = fit.printed
-        if fit.n_outputs > 1:
-            return self._multinomial(rows, fit, releases)
+    def _solve_printed(self, rows: Rows, n_outputs: int, releases: Releases) -> Solution:
+        printed = self._constants(rows.n_features, n_outputs)
+        if n_outputs > 1:
+            data = rows.table()
+            assert data.y is not None
+            X, constant = self._with_constant_column(data.X, printed)
+            W = multinomial_lasso(
+                X, data.y, releases.rng, n_classes=n_outputs, radius=printed["radius"],
+                n_iter=self.n_iter, kappa=min(printed["kappa"], 1e300),
+            )  # fmt: skip
+            return self._solved(W.T, constant)
         problem = Problem(
             loss=self._loss, n_iter=self.n_iter, fit_intercept=self.fit_intercept, **printed
         )
         phase = "fit" if math.isinf(printed["kappa"]) else "vertices"
         history = releases.vertices(phase, NoisyMaxSteps(rows, problem), self.n_iter)
         return Solution(*history.weights(), self.n_iter)
-
-    def _multinomial(self, rows: Rows, fit: PrintedFit, releases: Releases) -> Solution:
-        data = rows.table()
-        assert data.y is not None
-        X, constant = self._with_constant_column(data.X, fit.printed)
-        W = multinomial_lasso(
-            X, data.y, releases.rng, n_classes=fit.n_outputs, radius=fit.printed["radius"],
-            n_iter=self.n_iter, kappa=min(fit.printed["kappa"], 1e300),
-        )  # fmt: skip
-        return self._solved(W.T, constant)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -176,12 +169,6 @@ class KhannaLuRaffLassoClassifier(_Lasso, BaseDPClassifier):
 class KhannaLuRaffLassoRegressor(_Lasso, BaseDPRegressor):
     """Algorithm 1 of Khanna, Lu and Raff (2023) with the squared loss, worth the epsilon that its noise is proven for.
 
-    Parameters
-    ----------
-    domain : Domain
-        Needs `target_bound`.
-    radius : float or None, default=None
-        L1 norm of the weights. None: ``target_bound / feature_bound``.
-
-    All other parameters are those of `KhannaLuRaffLassoClassifier`.
+    Parameters are those of `KhannaLuRaffLassoClassifier`; `domain` needs `target_bound` instead of `classes`, and
+    radius None takes ``target_bound / feature_bound``.
     """

@@ -12,7 +12,6 @@ budget; here stage one has epsilon/2 and stage two epsilon, so 1.5 epsilon is sp
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -93,6 +92,8 @@ class _TwoStage(PublishedModel):
     ridge: float | None = None
     fit_intercept: bool = True
 
+    _paper = "Kifer, Smith and Thakurta (2012), as later papers implement it"
+
     def _check_parameters(self) -> None:
         super()._check_parameters()
         check_count("n_nonzero", self.n_nonzero)
@@ -115,11 +116,8 @@ class _TwoStage(PublishedModel):
             "ridge": self.ridge or default_ridge(s, epsilon, logistic=logistic),
         }
 
-    def _paper(self, printed: Mapping[str, Any], n_outputs: int) -> str:
-        return "Kifer, Smith and Thakurta (2012), as later papers implement it"
-
     def _fit_printed(
-        self, X: Any, y: np.ndarray, printed: Mapping[str, Any], rng: np.random.Generator
+        self, X: Any, y: np.ndarray, printed: dict[str, Any], rng: np.random.Generator
     ) -> np.ndarray:
         d = X.shape[1] - self.fit_intercept
         support = voted_support(

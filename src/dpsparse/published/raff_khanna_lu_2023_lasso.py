@@ -27,7 +27,6 @@ Alg. 3, which has no noise, is in experiments/lab/papers/operations.py.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -210,6 +209,8 @@ class RaffKhannaLuLassoClassifier(BaseDPClassifier, PublishedBall):
         Neighbours, account and noise of the fit.
     """
 
+    _paper = "Raff, Khanna and Lu (2023), Algorithm 2"
+
     def _constants(self, n_features: int, n_outputs: int) -> dict[str, Any]:
         domain = self._clipping(n_features)
         bound = domain.entry_bound()
@@ -222,11 +223,8 @@ class RaffKhannaLuLassoClassifier(BaseDPClassifier, PublishedBall):
             "feature_bound": bound,
         }
 
-    def _paper(self, printed: Mapping[str, Any], n_outputs: int) -> str:
-        return "Raff, Khanna and Lu (2023), Algorithm 2"
-
     def _fit_printed(
-        self, X: Any, y: np.ndarray, printed: Mapping[str, Any], rng: np.random.Generator
+        self, X: Any, y: np.ndarray, printed: dict[str, Any], rng: np.random.Generator
     ) -> np.ndarray:
         radius, kappa = printed["radius"], printed["kappa"]
         return stale_lasso(X, y, rng, radius=radius, n_iter=self.n_iter, kappa=kappa)

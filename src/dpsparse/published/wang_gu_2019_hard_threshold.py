@@ -11,7 +11,6 @@ nothing if it is not. The paper itself is not among ours. `DPHardThreshold*` cli
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,7 +19,6 @@ import numpy as np
 from dpsparse._checks import check_count, check_positive
 from dpsparse.losses import Loss
 from dpsparse.methods.base import BaseDPClassifier, BaseDPRegressor
-from dpsparse.methods.minimisers import longest_row
 from dpsparse.published._base import PublishedModel
 from dpsparse.published.wang_gu_2020_transfer import margins
 
@@ -64,6 +62,8 @@ class _HardThreshold(PublishedModel):
     n_iter: int = 10
     step_size: float | None = None
 
+    _paper = "Wang and Gu (2019), DP-IGHT, as later papers implement it"
+
     def _check_parameters(self) -> None:
         super()._check_parameters()
         check_count("n_nonzero", self.n_nonzero)
@@ -72,7 +72,7 @@ class _HardThreshold(PublishedModel):
             check_positive("step_size", self.step_size)
 
     def _constants(self, n_features: int, n_outputs: int) -> dict[str, Any]:
-        bound = longest_row(self._domain, n_features)
+        bound = self._domain.longest_row(n_features)
         return {
             "n_nonzero": self.n_nonzero,
             "step": self.step_size or 1.0 / (self._loss.smoothness * bound**2),
@@ -80,11 +80,8 @@ class _HardThreshold(PublishedModel):
             "rho": math.inf if math.isinf(self.epsilon) else concentrated(self.epsilon, self.delta),
         }
 
-    def _paper(self, printed: Mapping[str, Any], n_outputs: int) -> str:
-        return "Wang and Gu (2019), DP-IGHT, as later papers implement it"
-
     def _fit_printed(
-        self, X: Any, y: np.ndarray, printed: Mapping[str, Any], rng: np.random.Generator
+        self, X: Any, y: np.ndarray, printed: dict[str, Any], rng: np.random.Generator
     ) -> np.ndarray:
         """No clipping and no intercept."""
         return private_hard_threshold(

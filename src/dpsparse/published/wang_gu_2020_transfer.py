@@ -23,7 +23,6 @@ could not (docs/proofs/transfer.md, experiments/lab/papers/leaks.py).
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -194,12 +193,13 @@ class _Transfer(PublishedModel):
             "n_public": int(self.n_public or n),
         }
 
-    def _paper(self, printed: Mapping[str, Any], n_outputs: int) -> str:
-        theorem = "Theorem 4.3" if printed["ridge"] else "Corollary 4.7"
+    @property
+    def _paper(self) -> str:  # type: ignore[override]
+        theorem = "Corollary 4.7" if self.ridge == 0 else "Theorem 4.3"
         return f"Wang and Gu (2020), {theorem}, which is false"
 
     def _fit_printed(
-        self, X: Any, y: np.ndarray, printed: Mapping[str, Any], rng: np.random.Generator
+        self, X: Any, y: np.ndarray, printed: dict[str, Any], rng: np.random.Generator
     ) -> np.ndarray:
         fit = dict(printed)
         public_rows = rng.uniform(-1.0, 1.0, (fit.pop("n_public"), X.shape[1]))

@@ -13,7 +13,6 @@ not reproduce its sparsity either and copied its curve.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -99,6 +98,8 @@ class WangZhangADMMClassifier(BaseDPClassifier, PublishedModel):
     n_nonzero: int | None = None
     fit_intercept: bool = True
 
+    _paper = "Wang and Zhang (2020), as later papers implement it"
+
     def _check_parameters(self) -> None:
         super()._check_parameters()
         check_choice("penalty", self.penalty, ("l1", "l1/2"))
@@ -115,11 +116,8 @@ class WangZhangADMMClassifier(BaseDPClassifier, PublishedModel):
             "n_samples": int(self._domain.require("n_samples", type(self).__name__)),
         }
 
-    def _paper(self, printed: Mapping[str, Any], n_outputs: int) -> str:
-        return "Wang and Zhang (2020), as later papers implement it"
-
     def _fit_printed(
-        self, X: Any, y: np.ndarray, printed: Mapping[str, Any], rng: np.random.Generator
+        self, X: Any, y: np.ndarray, printed: dict[str, Any], rng: np.random.Generator
     ) -> np.ndarray:
         z = admm(X, y, Logistic(), rng, penalty=self.penalty, n_iter=self.n_iter, **printed)
         d = len(z) - self.fit_intercept

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
 
 import numpy as np
 
@@ -30,7 +29,7 @@ from dpsparse.rows.loss_kernels import (
 from dpsparse.rows.parts import Parts
 from dpsparse.threads import sum_over_rows
 
-_jit: Any = njit(cache=True, nogil=True, error_model="numpy")
+_jit = njit(cache=True, nogil=True, error_model="numpy")
 
 
 @dataclass(frozen=True, eq=False)

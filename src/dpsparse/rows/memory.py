@@ -340,14 +340,12 @@ def standardised(
     """The rows of a part after the map; dense."""
     n, d = len(part), part.n_features
     values = np.empty(n * d, np.float32)
-    run: Any = _standardise
-    run(
+    _standardise(
         part.indptr, part.indices, part.values, np.asarray(centre, np.float64),
         np.asarray(scaling, np.float64), values,
     )  # fmt: skip
     if axes is not None:
-        turn: Any = _turn
-        turn(np.ascontiguousarray(axes, np.float64), values)
+        _turn(np.ascontiguousarray(axes, np.float64), values)
     indptr = d * np.arange(n + 1, dtype=np.int64)
     indptr = indptr if n * d > 2**31 - 1 else indptr.astype(np.int32)
     indices = np.tile(np.arange(d, dtype=np.int32), n)

@@ -90,8 +90,7 @@ def _add_part(
     starts = np.arange(len(part) + 1) if part.starts is None else part.starts
     worth = np.ones(len(part), np.float32) if part.worth is None else part.worth
     rows: tuple[Any, ...] = (part.indptr, part.indices, part.values, part.targets, worth)
-    run: Any = _add_units
-    run(kind, starts.astype(np.int64), *rows, to, weights, size, bound, unit, out)
+    _add_units(kind, starts.astype(np.int64), *rows, to, weights, size, bound, unit, out)
 
 
 @_jit

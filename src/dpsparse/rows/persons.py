@@ -17,7 +17,6 @@ No function of kernels.py runs inside these kernels: Numba's cache does not noti
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -61,8 +60,7 @@ class Persons:
 
         `lengths` are a step, the longest and the largest: a person's contribution has norm at most `longest` products
         and, before that, entries of at most `largest` products."""
-        run: Any = _sums
-        run(
+        _sums(
             self.starts, self.first, self.columns, self.slot, indptr, z, constant, slopes, *lengths,
             start, stop, out[:-1], out[-1],
         )  # fmt: skip

@@ -31,7 +31,6 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-import scipy.sparse as sp
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from dpsparse.exceptions import InternalError, ParameterError
@@ -53,7 +52,7 @@ FARTHEST = 2.0**25  # |tilt| or ridge |centre| in gradients of a row: what that 
 # Why persons with several rows are refused, or need a bound on their number.
 ONE_ROW = "objective perturbation is proven for one row of a person."
 MANY_ROWS = "every row of a person moves the result, so the noise grows with a public bound on their number."
-_DENSE_HESSIAN = 1500  # columns up to which a Newton system is factored
+MOST_COLUMNS = 1501  # the constant among them: a Newton system is factored
 BITS = 33  # of either word of a contribution: 2^29 of them fit 63
 
 _jit = njit(cache=True, nogil=True, error_model="numpy")
@@ -132,13 +131,12 @@ class RidgeRows:
         return RidgeProblem(self, known, slope_bound, ridge, tol, centre)
 
     @cached_property
-    def table(self) -> Any:
-        """The columns for Newton systems: dense where they are few, with the constant as the last."""
-        table: Any = self.gathered.table(np.float64)
+    def table(self) -> np.ndarray:
+        """The columns for Newton systems, with the constant as the last."""
+        table: np.ndarray = self.gathered.table(np.float64).toarray()
         if self._constant > 0.0:
-            constants = sp.csr_array(np.full((table.shape[0], 1), self._constant))
-            table = sp.hstack([table, constants], format="csr")
-        return table.toarray() if self.width <= _DENSE_HESSIAN else table
+            table = np.column_stack([table, np.full(len(table), self._constant)])
+        return table
 
     @cached_property
     def size(self) -> tuple[int, float]:
@@ -258,7 +256,6 @@ class RidgeProblem:
         the density of objective perturbation is made of. For the audit."""
         gradient = self.evaluate(Precise(theta, np.zeros_like(theta)))
         table, bend = self.rows.table, self._slopes_and_bends(theta)[1]
-        table = table if isinstance(table, np.ndarray) else table.toarray()
         hessian = table.T @ (bend[:, None] * table) + self.ridge * np.eye(self.rows.width)
         return gradient, float(np.linalg.slogdet(hessian)[1])
 
@@ -298,7 +295,7 @@ def _search(
     gradient = evaluate(theta, tilt)
     norm = best = _norm(gradient)
     while norm > enough and n_steps > 0:
-        for step in _steps(problem, theta, gradient, norm):
+        for step in _steps(problem, theta, gradient):
             trial = theta.plus(-step)
             new = evaluate(trial, tilt)
             new_norm = _norm(new)
@@ -309,12 +306,10 @@ def _search(
     return theta, norm
 
 
-def _steps(
-    problem: RidgeProblem, theta: Precise, gradient: np.ndarray, norm: float
-) -> Iterator[np.ndarray]:
+def _steps(problem: RidgeProblem, theta: Precise, gradient: np.ndarray) -> Iterator[np.ndarray]:
     """The Newton step, its halves, and at last one that is short enough for any rows."""
     # To 26 bits, because the last digits are those of the machine's linear algebra.
-    step = _leading_bits(_newton(problem, theta, gradient, norm))
+    step = _leading_bits(_newton(problem, theta, gradient))
     if np.all(np.isfinite(step)) and _dot(step, gradient) > 0.0:
         for halving in range(60):
             yield step * 0.5**halving
@@ -323,16 +318,13 @@ def _steps(
     yield gradient / (problem.ridge + n * most)
 
 
-def _newton(problem: RidgeProblem, theta: Precise, gradient: np.ndarray, norm: float) -> np.ndarray:
-    """The Newton step: exactly, or by conjugate gradients where there are many columns."""
-    ridge, rows = problem.ridge, problem.rows
-    rtol = min(0.1, (norm / problem.gradient_bound) ** 0.5)
+def _newton(problem: RidgeProblem, theta: Precise, gradient: np.ndarray) -> np.ndarray:
+    """The Newton step."""
+    rows = problem.rows
     table, bend = rows.table, problem._slopes_and_bends(theta.high)[1]
-    if not isinstance(table, np.ndarray):
-        return _conjugate(lambda v: table.T @ (bend * (table @ v)) + ridge * v, gradient, rtol)
     hessian = table.T @ (bend[:, None] * table)
     corner = np.diag_indices(rows.width)
-    hessian[corner] += ridge
+    hessian[corner] += problem.ridge
     for share in (0.0, 2.0**-40, 2.0**-20):  # of the trace, where rounding hides the ridge
         hessian[corner] += share * np.trace(hessian)
         try:
@@ -340,27 +332,6 @@ def _newton(problem: RidgeProblem, theta: Precise, gradient: np.ndarray, norm: f
         except LinAlgError:  # of many rows rounding may hide more; an exception would tell of them
             continue
     return np.zeros_like(gradient)  # no direction: the short step is taken
-
-
-def _conjugate(
-    times: Callable[[np.ndarray], np.ndarray], target: np.ndarray, rtol: float
-) -> np.ndarray:
-    """x with |times(x) - target| <= rtol |target|, or what 2 p steps reach."""
-    x, rest, way = np.zeros_like(target), target, target
-    left = _dot(rest, rest)
-    enough = rtol**2 * left
-    for _ in range(2 * len(target)):
-        if not left > enough:
-            break
-        bent = times(way)
-        curvature = _dot(way, bent)
-        if not curvature > 0.0:  # rounding hides the ridge: a division could fail, and tell of rows
-            break
-        far = left / curvature
-        x, rest = x + far * way, rest - far * bent
-        left, before = _dot(rest, rest), left
-        way = rest + left / before * way
-    return x
 
 
 def _dot(a: np.ndarray, b: np.ndarray) -> float:

@@ -216,23 +216,20 @@ def _unit_part(
     indptr, columns = part.indptr, part.indices
     if len(place):
         indptr = np.zeros(n + 1, np.int64 if len(part.indices) > 2**31 - 1 else np.int32)
-        count: Any = kernels.count_kept
         over_rows(
-            n,
-            len(part.indices),
-            lambda a, b: count(part.indptr, part.indices, scaling, a, b, indptr),
-        )
+            n, len(part.indices),
+            lambda a, b: kernels.count_kept(part.indptr, part.indices, scaling, a, b, indptr),
+        )  # fmt: skip
         np.cumsum(indptr, out=indptr)
         columns = np.empty(indptr[-1], np.int32)
     z = np.empty(len(columns), np.int32)
     constants = np.empty(n, np.int32)
     norm, length = np.empty(n), np.empty(n)
-    run: Any = kernels.unit_rows
     # Columns that keep their numbers are the caller's, who may have locked them (a memory map): not to be written.
     written = columns if len(place) else np.empty(0, np.int32)
     over_rows(
         n, len(z),
-        lambda a, b: run(
+        lambda a, b: kernels.unit_rows(
             part.indptr, part.indices, part.values, scaling, place, *map(float, lengths), a, b,
             indptr, written, z, constants, norm, length,
         ),
@@ -274,7 +271,7 @@ class _At(NamedTuple):
 
 
 def _gradient(at: _At, fine: float, part: UnitPart, start: int, stop: int, out: Any) -> None:
-    run: Any = kernels.gradient_one if at.weights.shape[1] == 1 else kernels.gradient_many
+    run = kernels.gradient_one if at.weights.shape[1] == 1 else kernels.gradient_many
     run(*at.of(part), fine, start, stop, out[:-1], out[-1])
 
 
@@ -283,14 +280,12 @@ def _columns(kind: int, fine: float, part: UnitPart, start: int, stop: int, out:
     if kind == kernels.SQUARES and part.starts is not None:  # the rows of a person count as one
         rows = np.diff(part.starts)
         shares = np.repeat(1.0 / rows, rows) * (1.0 if part.worth is None else part.worth)
-    run: Any = kernels.column_sums
-    run(kind, part.indptr, part.columns, part.z, shares, fine, start, stop, out)
+    kernels.column_sums(kind, part.indptr, part.columns, part.z, shares, fine, start, stop, out)
 
 
 def _slopes(at: _At, part: UnitPart) -> np.ndarray:
-    run: Any = kernels.slopes
     out = np.empty((len(part.length), at.weights.shape[1]))
-    over_rows(len(out), len(part.z), lambda a, b: run(*at.of(part), a, b, out))
+    over_rows(len(out), len(part.z), lambda a, b: kernels.slopes(*at.of(part), a, b, out))
     return out
 
 
@@ -301,10 +296,9 @@ def _slopes_of_one(part: UnitPart) -> np.ndarray:
 
 def _margins(weights: np.ndarray, last: np.ndarray, part: UnitPart) -> MarginPart:
     """Margins of the original rows."""
-    run: Any = kernels.margins
     out = np.empty((len(part.length), weights.shape[1]))
     rows = (part.indptr, part.columns, part.z, part.constant, part.norm)
-    over_rows(len(out), len(part.z), lambda a, b: run(*rows, weights, last, a, b, out))
+    over_rows(len(out), len(part.z), lambda a, b: kernels.margins(*rows, weights, last, a, b, out))
     return MarginPart(out, part.targets, part.starts, part.worth)
 
 

@@ -10,8 +10,7 @@ import numpy as np
 from dpsparse._checks import check_count, check_positive, safe_repr
 from dpsparse.accounting import Budget, Plan
 from dpsparse.exceptions import ParameterError
-from dpsparse.methods.base import BaseDPClassifier, BaseDPLinearModel, BaseDPRegressor
-from dpsparse.methods.fitted import Settings
+from dpsparse.methods.base import BaseDPClassifier, BaseDPLinearModel, BaseDPRegressor, Settings
 from dpsparse.methods.frank_wolfe.defaults import fewest_effective_rows
 from dpsparse.methods.frank_wolfe.run import History
 from dpsparse.methods.frank_wolfe.solve import choose, price, temperature
@@ -48,6 +47,11 @@ class _FrankWolfe(BaseDPLinearModel):
     def _why_one_row(self) -> str:
         return MANY_ROWS if self._domain.rows_per_unit is None else ""
 
+    @property
+    def _level(self) -> float | None:
+        """Of screening; None drops no column."""
+        return None
+
     def _make_plan(self, n_features: int, labels: np.ndarray | None) -> Plan[Settings]:
         if self.radius is None and self.n_iter is None:
             mean = plan_mean_if_few_rows(self, fewest_effective_rows(n_features))
@@ -60,7 +64,7 @@ class _FrankWolfe(BaseDPLinearModel):
             n_iter=self.n_iter,
             fit_intercept=self.fit_intercept,
             n_nonzero=check_n_nonzero(self.n_nonzero),
-            level=getattr(self, "level", None),
+            level=self._level,
         )
         budget = Budget(self.epsilon, self.delta)
         price(settings, facts, budget)
@@ -99,6 +103,10 @@ class _ScreenedLasso(_FrankWolfe):
         check_positive("level", self.level)
         if not self.level < 1:
             raise ParameterError(f"level must be below 1, got {safe_repr(self.level)}.")
+
+    @property
+    def _level(self) -> float | None:
+        return self.level
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

@@ -30,8 +30,7 @@ from dpsparse.accounting import REST, Budget
 from dpsparse.exceptions import ParameterError
 from dpsparse.losses import Huber, Logistic, Loss, Softmax, Squared
 from dpsparse.mechanisms.top_k import ROUNDING_RANGE
-from dpsparse.methods.base import Facts
-from dpsparse.methods.fitted import Solution
+from dpsparse.methods.base import Facts, Solution
 from dpsparse.methods.frank_wolfe import defaults
 from dpsparse.methods.frank_wolfe.run import (
     History,
@@ -266,7 +265,7 @@ def choose(
         n_nonzero=n_nonzero,
         looks=looks,
         n_samples=n,
-        longest=min(domain.row_norm or math.inf, bound * math.sqrt(d)),
+        longest=domain.longest_row(d),
         reach=defaults.choose_reach(n_iter, facts.n_outputs, facts.of_numbers),
         level=level,
     )

@@ -14,9 +14,9 @@ from dpsparse.methods.base import (
     BaseDPClassifier,
     BaseDPLinearModel,
     BaseDPRegressor,
+    Settings,
     WeightedFit,
 )
-from dpsparse.methods.fitted import Settings
 from dpsparse.methods.gradient.defaults import MAX_STEPS, fewest_effective_rows
 from dpsparse.methods.gradient.solve import HardThreshold
 from dpsparse.methods.gradient.solve import Settings as GradientSettings

@@ -34,8 +34,8 @@ import numpy as np
 
 from dpsparse.domain.clipping import TINY
 from dpsparse.jit import njit
+from dpsparse.methods.base import Solution
 from dpsparse.methods.defaults import choose_columns
-from dpsparse.methods.fitted import Solution
 from dpsparse.methods.gradient.defaults import (
     FEW_WEIGHTS_PER_OUTPUT,
     MOMENTUM,

@@ -8,9 +8,6 @@
             narrow: z_i = (D (x_i - m), q) / ||(D (x_i - m), q)||, q = l / sqrt d: sizes are kept
             narrow, numbers: the same divided by max(||.||, 3/2 l): lengths are kept
 
-A table whose mean row is short has few entries a row, as a text has. It is not centred, and masses scale its columns:
-what a rare column says is worth more there, and centring would give the empty row a length.
-
 Every row is mapped by itself, given released numbers. Proof: docs/proofs/noisy_gradient.md.
 
 All looks at narrow tables share one way to centre, scale and turn rows (docs/proofs/table_regression.md, Lemmas 1, 2):
@@ -20,8 +17,8 @@ All looks at narrow tables share one way to centre, scale and turn rows (docs/pr
     S  = sum of z_i z_i', z_i = D (x_i - m) shortened to its typical length;  A = S^(-1/2) but for what noise may be
     l1 = median of |D (x_i - m)|, or of |A D (x_i - m)|
 
-Rows of few entries are far from their mean. Gradients do not centre them where |m|^2 < .15 l0^2, and masses scale their
-columns: D_j = s_j^(-1/2), s_j the sum of |x_ij|/||x_i||.
+A table whose mean row is short has few entries a row, as a text has. Gradients do not centre it, and masses scale its
+columns: what a rare column says is worth more there, and centring would give the empty row a length.
 """
 
 from __future__ import annotations
@@ -32,8 +29,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dpsparse import arithmetic
-from dpsparse.methods.base import Facts
-from dpsparse.methods.fitted import Solution
+from dpsparse.methods.base import Facts, Solution
 from dpsparse.methods.look.defaults import (
     CLIPPED_LENGTH_PER_MEDIAN,
     MANY_COLUMNS,
@@ -217,13 +213,15 @@ class RowSettings:
 def choose_rows(facts: Facts, class_weight: ClassWeight = None) -> RowSettings:
     """Whether the table is centred, and what is declared. Centred rows have an entry in every column, so the number of
     rows must be known beforehand."""
+    domain = facts.domain
     return RowSettings(
         loss=facts.loss,
         n_classes=facts.n_classes,
         n_outputs=facts.n_outputs,
         n_features=facts.n_features,
-        n_samples=facts.domain.n_samples,
-        longest=facts.longest_row(),
+        n_samples=domain.n_samples,
+        # Infinite where nothing bounds a row; bounds by column are those of entries of at most 1.
+        longest=domain.longest_row(facts.n_features, math.inf if domain.bounds is None else 1.0),
         target_bound=facts.target_bound,
         table=facts.is_table,
         class_weight=class_weight,

@@ -26,8 +26,7 @@ import numpy as np
 from dpsparse import arithmetic
 from dpsparse.accounting import REST, Budget, Geometric, Phase, Plan
 from dpsparse.domain.clipping import TINY
-from dpsparse.methods.base import effective_rows
-from dpsparse.methods.fitted import Solution
+from dpsparse.methods.base import Solution, effective_rows
 from dpsparse.methods.look.defaults import (
     BUDGET_SHARES,
     CUTOFF_PER_SPREAD,

@@ -1,4 +1,5 @@
-"""DPTwoStage*, DPTransfer* and DPADMMClassifier: one method, support first, with different fits."""
+"""DPTwoStage*, DPTransfer* and DPADMMClassifier: one method, support first, with different fits. DPRidgeRegressor is
+the same with all columns."""
 
 from __future__ import annotations
 
@@ -10,17 +11,27 @@ import scipy.sparse as sp
 
 from dpsparse._checks import check_count, safe_repr
 from dpsparse.accounting import Plan
-from dpsparse.domain.clipping import HUGE
+from dpsparse.domain.clipping import HUGE, check_range
 from dpsparse.exceptions import ParameterError
-from dpsparse.methods.base import BaseDPClassifier, BaseDPLinearModel, BaseDPRegressor
+from dpsparse.methods.base import (
+    BaseDPClassifier,
+    BaseDPLinearModel,
+    BaseDPRegressor,
+    Settings,
+    WeightedFit,
+)
 from dpsparse.methods.defaults import choose_columns
-from dpsparse.methods.fitted import Settings
 from dpsparse.methods.look.targets import plan_mean, plan_mean_if_few_rows
-from dpsparse.methods.minimisers import check_range, noise_of_the_fit
 from dpsparse.methods.support_first import defaults
-from dpsparse.methods.support_first.plan import choose, drowns, plan_fit
+from dpsparse.methods.support_first.plan import (
+    choose,
+    choose_table,
+    drowns,
+    noise_of_the_fit,
+    plan_fit,
+)
 from dpsparse.nonzeros import AUTO, check_count_or_auto
-from dpsparse.rows.ridge import LARGEST_TABLE, MANY_ROWS, ONE_ROW
+from dpsparse.rows.ridge import MANY_ROWS, ONE_ROW
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -49,9 +60,6 @@ class _SupportFirst(BaseDPLinearModel):
             return ""
         gap = " No support-first method takes persons with any number of rows; DPGradient* and DPHardThreshold* do."
         return (ONE_ROW if tilted else MANY_ROWS) + (gap if many else "")
-
-    def _most_rows(self, n_features: int) -> int | None:
-        return LARGEST_TABLE
 
     def _make_plan(self, n_features: int, labels: np.ndarray | None) -> Plan[Settings]:
         name, fit = type(self).__name__, self._kind
@@ -292,3 +300,63 @@ class DPADMMClassifier(BaseDPClassifier, _SupportFirst):
 
     def _asked(self, n_features: int) -> dict[str, Any]:
         return {"n_iter": int(self.n_iter)}
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class DPRidgeRegressor(BaseDPRegressor, WeightedFit):
+    """Robust ridge regression on a narrow table (up to some hundred columns), not sparse.
+
+    Where the rows allow it, a part of the budget looks at the table: mean and spread of the targets, centre, scales,
+    long directions and length of the rows. Rows far out count less, and the rest of the budget pays for one fit by
+    objective perturbation. With fewer rows only declared bounds are used, and with very few only the mean of the
+    targets: below ``n_samples * mu`` of about 20 nothing else can be learnt at this epsilon.
+
+    **When to use.** To predict numbers from a narrow table with many rows per column. On wide or sparse tables take
+    `DPGradientRegressor`.
+
+    Parameters
+    ----------
+    domain : Domain
+        Public facts. Needs `n_samples`, `target_range` or `target_bound`, and `feature_bound` or `row_norm`.
+    epsilon, delta, adjacency, ledger, random_state, verbose : as in `DPSparseClassifier`
+        Price, neighbours, account and noise of the fit.
+    n_nonzero : int or None, default=None
+        Number of weights to keep, the largest on standardised rows; costs nothing. None keeps all.
+    ridge : float or None, default=None
+        Ridge of the summed loss on standardised rows: larger means less noise and more bias. None takes a public
+        default.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dpsparse import Domain, DPRidgeRegressor
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(-1, 1, size=(2000, 5))
+    >>> domain = Domain(n_samples=2000, target_range=(-2, 2))
+    >>> model = DPRidgeRegressor(domain).fit(X, X[:, 0])
+    >>> model.coef_.shape
+    (5,)
+    """
+
+    n_nonzero: int | None = None
+    ridge: float | None = None
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_count("n_nonzero", self.n_nonzero, optional=True)
+        if self.ridge is not None:
+            check_range("ridge", self.ridge)
+
+    def _why_one_row(self) -> str:
+        return ONE_ROW
+
+    def _make_plan(self, n_features: int, labels: np.ndarray | None) -> Plan[Settings]:
+        self._domain.require("n_samples", type(self).__name__)
+        facts = self._facts(n_features, labels)
+        way = defaults.choose_way(facts.effective_rows, facts.planned_features)
+        if way == "mean" and self._weighted:
+            way = "declared"  # a mean of weighted rows needs the sum of the weights beside it
+        if way == "mean":
+            return plan_mean(self, facts.effective_rows)
+        settings = choose_table(facts, way, ridge=self.ridge, kept=self.n_nonzero)
+        return plan_fit(self, settings, facts.effective_rows, "docs/proofs/table_regression.md")

@@ -1,42 +1,46 @@
-"""The settings and the price of a support-first fit, from public facts alone."""
+"""Settings and prices of support-first fits and of ridge regression, from public facts alone: what a ridge problem on
+some columns may be asked for, and what an answer costs.
+
+Proofs: docs/proofs/ridge.md, docs/proofs/objective_perturbation.md.
+"""
 
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from dpsparse.accounting import REST, Budget, Event, Plan
+import scipy.sparse as sp
+
+from dpsparse.accounting import (
+    REST,
+    Budget,
+    Event,
+    Exponential,
+    ObjectivePerturbation,
+    Phase,
+    Plan,
+    RoundedGaussian,
+    Sequence,
+)
+from dpsparse.accounting.events import leaves
+from dpsparse.exceptions import ParameterError
 from dpsparse.losses import get_loss
 from dpsparse.methods.base import Facts
 from dpsparse.methods.look.defaults import BUDGET_SHARES
 from dpsparse.methods.look.targets import add_look, table_looks
-from dpsparse.methods.minimisers import (
-    BLUR_SHARE,
-    GRADIENT_TOLERANCE,
-    check_grid,
-    check_ridge,
-    check_tilt,
-    longest_row,
-    noise_of_the_fit,
-    rounded_release,
-    tilted_fit,
-)
-from dpsparse.methods.ridge.defaults import (
-    choose_ridge,
-    choose_row_clip,
-    clipped_share,
-    has_axes,
-    room_for_bounds,
-    typical_length,
-)
 from dpsparse.methods.support_first import defaults
 from dpsparse.methods.support_first.solve import SupportFirst
-from dpsparse.sensitivity import ridge_minimiser
+from dpsparse.random import LARGEST, STEPS
+from dpsparse.rows.ridge import FARTHEST, LARGEST_TABLE, MOST_COLUMNS, MOST_ROWS
+from dpsparse.sensitivity import clipped_gradient_sum, ridge_minimiser, tilted_minimiser
 
 if TYPE_CHECKING:
-    from dpsparse.methods.base import BaseDPLinearModel
-    from dpsparse.methods.fitted import Settings
+    from dpsparse.methods.base import BaseDPLinearModel, Settings
+
+GRADIENT_TOLERANCE = 1e-6  # of a minimiser, in units of the gradient bound of one row
+BLUR_SHARE = 1e-3  # of a fit's budget (of mu^2), to hide what is left of the gradient
 
 
 def choose(
@@ -45,7 +49,7 @@ def choose(
     fit: str,
     n_nonzero: int,
     ridge: float | None = None,
-    public_rows: Any = None,
+    public_rows: sp.csc_array | None = None,
     n_iter: int = 1,
 ) -> SupportFirst:
     """How many columns are found, what is looked at, and the ridge of the fit."""
@@ -55,16 +59,15 @@ def choose(
     looks = {"mean": 1} if facts.of_numbers else {"prior": facts.n_classes}
     if way == "released":
         turn = facts.n_outputs == 1 and fit != "admm"
-        axes = turn and has_axes(N * math.sqrt(1.0 - split), s)
+        axes = turn and defaults.has_axes(N * math.sqrt(1.0 - split), s)
         found = table_looks(s * facts.n_outputs, entry=split > 0.0, axes=axes)
         if not facts.of_numbers:
             del found["mean"], found["spread"]
         looks |= found
         if facts.of_numbers and fit == "objective":
-            room = room_for_bounds(facts, s, 1.0 - split)
-    return settle(
-        facts, fit, way, looks, room, s, s, ridge, split=split, public_rows=public_rows, n_iter=n_iter
-    )  # fmt: skip
+            room = defaults.room_for_bounds(facts, s, 1.0 - split)
+    settings = settle(facts, fit, way, looks, room, s, s, ridge, split=split, n_iter=n_iter)
+    return replace(settings, public_rows=public_rows)
 
 
 def choose_table(facts: Facts, way: str, ridge: float | None, kept: int | None) -> SupportFirst:
@@ -72,27 +75,27 @@ def choose_table(facts: Facts, way: str, ridge: float | None, kept: int | None) 
     d, planned, room = facts.n_features, facts.planned_features, 1.0
     looks: dict[str, int] = {}
     if way == "released":
-        axes = has_axes(facts.effective_rows, planned)
+        axes = defaults.has_axes(facts.effective_rows, planned)
         weighted = facts.domain.weight_bound is not None
         looks = table_looks(d, entry=False, axes=axes, weighted=weighted)
-        room = room_for_bounds(facts, planned)
-    return settle(facts, "objective", way, looks, room, d, planned, ridge, kept=kept)
+        room = defaults.room_for_bounds(facts, planned)
+    return replace(settle(facts, "objective", way, looks, room, d, planned, ridge), kept=kept)
 
 
 def settle(
     facts: Facts, fit: str, way: str, looks: dict[str, int], room: float, s: int, width: int,
-    ridge: float | None, *, split: float = 0.0, public_rows: Any = None, n_iter: int = 1, kept: int | None = None,
+    ridge: float | None, *, split: float = 0.0, n_iter: int = 1,
 ) -> SupportFirst:  # fmt: skip
     """The bounds and the ridge of fits on `s` columns each, chosen as for `width` columns."""
     domain, n = facts.domain, int(facts.domain.require("n_samples", "A table"))
     loss = get_loss("huber" if facts.of_numbers else "logistic")
-    clip = choose_row_clip(way, room)
+    clip = defaults.choose_row_clip(way, room)
     curvature = loss.smoothness * clip**2
     if ridge is None:
         rest = (1.0 - split) * (1.0 - sum(BUDGET_SHARES[name] for name in looks))
         mu = facts.effective_rows / n * math.sqrt(rest / facts.n_outputs)
         if fit == "objective":
-            ridge = choose_ridge(facts.epsilon, n, width, curvature, mu)
+            ridge = defaults.choose_ridge(facts.epsilon, n, width, curvature, mu)
         else:
             ridge = defaults.choose_output_ridge(n, width, mu / math.sqrt(n_iter), curvature)
     return SupportFirst(
@@ -105,18 +108,16 @@ def settle(
         looks=looks,
         split=split,
         feature_bound=domain.entry_bound(),
-        longest=longest_row(domain, facts.n_features),
-        longest_on_support=longest_row(domain, s * facts.n_outputs),
+        longest=domain.longest_row(facts.n_features),
+        longest_on_support=domain.longest_row(s * facts.n_outputs),
         target_bound=facts.target_bound,
         ridge=ridge,
         row_clip=clip,
         # Picks of columns, which share the cutoff, want it near.
-        clipped_share=clipped_share(1.0 if split > 0.0 else room),
+        clipped_share=defaults.clipped_share(1.0 if split > 0.0 else room),
         curvature=curvature,
         tol=GRADIENT_TOLERANCE * clip,
-        public_rows=public_rows,
         n_iter=n_iter,
-        kept=kept,
     )
 
 
@@ -131,6 +132,7 @@ def plan_fit(
         phases,
         settings,
         source=source,
+        max_rows=LARGEST_TABLE,
         parameters={
             "n_iter": settings.n_iter,
             **noise_of_the_fit(phases),
@@ -153,7 +155,7 @@ def price(settings: SupportFirst, adjacency: str, budget: Budget, method: str) -
         picks = settings.n_nonzero * settings.n_outputs
         budget.picks("support", share, picks, "columns that go with the targets")
     width = settings.n_nonzero + 1
-    check_ridge("ridge", settings.ridge, settings.curvature, width, settings.n_samples)
+    check_ridge(settings.ridge, settings.curvature, width, settings.n_samples)
     times = settings.n_outputs * settings.n_iter
     size = width if settings.public_rows is None else max(width, settings.public_rows.shape[0])
     event = partial(fit_event, settings, adjacency, size)
@@ -175,15 +177,90 @@ def price(settings: SupportFirst, adjacency: str, budget: Budget, method: str) -
 def drowns(noise: float, way: str) -> bool:
     """Whether the noise of weights moves the prediction of a typical row by more than a cutoff of the residuals: no
     weights are worth that, whatever the rows say."""
-    return noise * math.hypot(typical_length(way), 1.0) > 1.0
+    return noise * math.hypot(defaults.typical_length(way), 1.0) > 1.0
 
 
 def fit_event(settings: SupportFirst, adjacency: str, size: int, ratio: float) -> Event:
     """One release of a fit, for a price like that of a Gaussian release of parameter `ratio`."""
     clip, ridge, tol = settings.row_clip, settings.ridge, settings.tol
-    if settings.fit == "objective":
+    if settings.fit != "objective":
+        moved = ridge_minimiser(1.0, clip, 1.0, ridge, adjacency, tol).value
+        return rounded_release(moved, ratio, size)
+    # A tilt of sensitivity over scale `ratio`, and a little more for the blur (`Releases.tilt`).
+    scale = clipped_gradient_sum(clip, adjacency).value / ratio
+    tilt = ObjectivePerturbation(
+        scale=scale,
+        gradient_bound=clip,
+        curvature=settings.curvature,
+        ridge=ridge,
         # Squared weights leave a long row curvature where it uses all of its slope.
-        loss = "glm" if settings.of_numbers else "one-sided"
-        return tilted_fit(clip, settings.curvature, ridge, loss, ratio, size, tol, adjacency)
-    moved = ridge_minimiser(1.0, clip, 1.0, ridge, adjacency, tol).value
-    return rounded_release(moved, ratio, size)
+        loss="glm" if settings.of_numbers else "one-sided",
+        adjacency=adjacency,
+    )
+    away = tilted_minimiser(ridge, tol, size, scale / STEPS, adjacency).value
+    blur = rounded_release(away, ratio * math.sqrt(BLUR_SHARE), size)
+    # The sampler's distance from its law is charged for tilt and blur.
+    return Sequence((tilt, RoundedGaussian(blur.scale, blur.sensitivity, 2 * size)))
+
+
+def rounded_release(moved: float, ratio: float, size: int) -> RoundedGaussian:
+    """The event of releasing a rounded vector at `ratio`: rounding moves each of `size` entries by a unit,
+    scale/STEPS, which the sensitivity includes (`Releases.scale` solves the same equation)."""
+    spare = ratio - math.sqrt(size) / STEPS
+    scale = moved / (spare if spare > 0.0 else ratio)  # too small a ratio is refused once known
+    return RoundedGaussian(scale, ratio * scale, size)
+
+
+def noise_of_the_fit(phases: tuple[Phase, ...]) -> dict[str, float]:
+    """What a reader of the plan wants to see: eta of a pick, scale of the fit's noise and of its blur."""
+    shown = {"scale": 0.0, "jitter": 0.0}
+    for phase in phases:
+        for leaf in leaves(phase.event):
+            if isinstance(leaf, Exponential):
+                shown["eta"] = leaf.eta
+            elif isinstance(leaf, ObjectivePerturbation):
+                shown["scale"] = leaf.scale
+            elif phase.name == "fit" and isinstance(leaf, RoundedGaussian):
+                shown["jitter" if shown["scale"] else "scale"] = leaf.scale
+    return shown
+
+
+# ---- what the arithmetic of a minimiser is proven for ----------------------------------------------
+
+
+def check_ridge(ridge: float, curvature: float, n_columns: int, n_samples: int) -> None:
+    """Refuse a problem whose minimiser float64 cannot certify (docs/proofs/ridge.md, Lemma 2)."""
+    least = defaults.least_ridge(n_columns)
+    if ridge < least * curvature:
+        raise ParameterError(
+            f"ridge is too small for rows of the declared size: less than {least:.2g} of the "
+            "curvature of one row. Raise it, or declare smaller rows."
+        )
+    if n_samples > MOST_ROWS:
+        raise ParameterError(
+            f"n_samples={n_samples}: minimisers are proven for up to {MOST_ROWS} rows. "
+            "DPGradientClassifier and DPGradientRegressor take more."
+        )
+    if n_columns > MOST_COLUMNS:
+        raise ParameterError(
+            f"Minimisers are found on up to {MOST_COLUMNS - 1} columns. "
+            "DPGradientClassifier and DPGradientRegressor take more."
+        )
+
+
+def check_tilt(method: str, ratio: float, size: int, adjacency: str) -> None:
+    """Refuse a tilt of sensitivity over scale `ratio` that may be longer than the arithmetic of its minimiser is proven
+    for (docs/proofs/ridge.md, Lemma 2): noise on whole numbers has a largest value."""
+    gradients = (
+        clipped_gradient_sum(1.0, adjacency).value / ratio
+    )  # the scale, in gradients of a row
+    if LARGEST / STEPS * math.sqrt(size) * gradients > FARTHEST:
+        raise ParameterError(
+            f"{method}: epsilon is too small to tilt an objective of {size} weights."
+        )
+
+
+def check_grid(method: str, ratio: float, size: int) -> None:
+    """Refuse what rounding to the grid of the noise would cost more than the noise itself."""
+    if ratio * STEPS < 4.0 * math.sqrt(size):
+        raise ParameterError(f"{method}: epsilon is too small to release {size} numbers at once.")

@@ -20,22 +20,18 @@ Kifer, Smith, Thakurta 2012 (Two-Stage); Wang, Gu 2020 (DPSL-KT); Wang, Zhang 20
 | r | row_clip | length from which a row counts less |
 | T | n_iter | rounds of ADMM: a privacy parameter |
 
-Of numbers: t_i = (y_i - mean)/c, c = (1 - p)-quantile of |y - mean|, p = 1/(3 x^2), r = x^(1/4)/.3, x = max(1, N/20d);
-N are the rows times the budget. A row longer than r counts less instead of being shortened: shortened rows would pull
-the fit away from the model that is used on whole rows. The square in a_i makes |gradient| <= r and curvature <= r^2 for
-rows of any length, so the price of the fit needs no declared bound. Directions in which rows are long would use up that
-length; axes make all directions alike, and so the noise of the fit as small as it can be: the sum of 1/eigenvalues of
-the Hessian is least where they are equal.
+Of numbers: t_i = (y_i - mean)/c, c a quantile of |y - mean|. A row longer than r counts less instead of being
+shortened: shortened rows would pull the fit away from the model that is used on whole rows. The square in a_i makes
+|gradient| <= r and curvature <= r^2 for rows of any length, so the price of the fit needs no declared bound. Directions
+in which rows are long would use up that length; axes make all directions alike, and so the noise of the fit as small as
+it can be: the sum of 1/eigenvalues of the Hessian is least where they are equal.
 
-Ridge regression looks at the table where N >= 50 and N >= 2.5 sqrt d, and takes axes where N >= 10 d. Else declared
-bounds set all scales where N >= 4.5 sqrt d, or N < 20 and d <= 40. Else nothing but the mean of y can be learnt, and it
-alone is released. Proof: docs/proofs/table_regression.md.
-
-With too few rows to look at, declared bounds take the place of b, centre, scales and length. Several classes are fitted
-one against the rest. Without noise the steps are the same. Cost: one pass over the non-zeros an output, then the fit on
-s columns. Deviations from the papers: blocks of rows do not vote (they find far less at the same price), the teacher is
-fitted on a released support (in the paper it may switch its support when one row changes, so its theorem is
-false), and every round of ADMM has fresh noise. Proofs: docs/proofs/two_stage.md, transfer.md, admm.md, ridge.md.
+With too few rows to look at (defaults.py), declared bounds take the place of b, centre, scales and length; with fewer
+still the mean of y alone is released. Several classes are fitted one against the rest. Cost: one pass over the
+non-zeros an output, then the fit on s columns. Deviations from the papers: blocks of rows do not vote (they find far
+less at the same price), the teacher is fitted on a released support (in the paper it may switch its support when one
+row changes, so its theorem is false), and every round of ADMM has fresh noise. Proofs: docs/proofs/two_stage.md,
+table_regression.md, transfer.md, admm.md, ridge.md.
 """
 
 from __future__ import annotations
@@ -43,13 +39,13 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
 from dpsparse import arithmetic
 from dpsparse.losses import get_loss
-from dpsparse.methods.fitted import Solution
+from dpsparse.methods.base import Solution
 from dpsparse.methods.look.rows import (
     Standardisation,
     declared_standardisation,
@@ -57,14 +53,13 @@ from dpsparse.methods.look.rows import (
     release_entry_size,
 )
 from dpsparse.methods.look.targets import look_at_classes, release_mean, release_spread
-from dpsparse.methods.ridge.defaults import DECLARED_CUTOFF, ROW_CLIP, typical_length
 from dpsparse.methods.support_first import defaults
 from dpsparse.methods.support_first.student import learn
 from dpsparse.nonzeros import top_k
 from dpsparse.release import Releases
 from dpsparse.rows import RidgeRows, Rows
 
-LONGEST = 2.0**20 * ROW_CLIP  # a row beyond has weight 0 instead of 2^-40
+LONGEST = 2.0**20 * defaults.ROW_CLIP  # a row beyond has weight 0 instead of 2^-40
 
 
 @dataclass(frozen=True)
@@ -88,7 +83,7 @@ class SupportFirst:
     clipped_share: float  # of the targets: so many are farther from the mean than the cutoff
     curvature: float  # largest of a row
     tol: float
-    public_rows: Any = None  # a sparse array: the student learns on them
+    public_rows: sp.csc_array | None = None  # the student learns on them
     n_iter: int = 1  # rounds of ADMM
     kept: int | None = None  # weights that are kept of those that were fitted; None keeps all
 
@@ -122,7 +117,9 @@ class Run:
         if len(self.columns) < d:
             self.rows = self.rows.columns(self.columns)
         self.standard = self.look_at_rows()
-        self.stretch = self.standard.scaling * (typical_length(settings.way) / self.standard.length)
+        self.stretch = self.standard.scaling * (
+            defaults.typical_length(settings.way) / self.standard.length
+        )
         rows = self.rows.standardised(
             self.standard.centre, self.stretch, axes=self.standard.axes, middle=self.mean,
             unit=self.cutoff,
@@ -146,7 +143,7 @@ class Run:
         """Mean and spread of numbers; of classes the log-odds, one class against the rest."""
         settings, rows, releases = self.settings, self.rows, self.releases
         if settings.of_numbers:
-            self.spread = self.cutoff = DECLARED_CUTOFF
+            self.spread = self.cutoff = defaults.DECLARED_CUTOFF
             if "mean" in settings.looks:
                 declared = settings.n_samples if settings.looks["mean"] == 1 else None
                 self.n, self.mean = release_mean(rows, releases, declared)
@@ -229,6 +226,7 @@ class Run:
 
     def public_rows(self, own: np.ndarray) -> np.ndarray:
         """Public rows on the columns of an output, standardised as private rows are, and the constant."""
+        assert self.settings.public_rows is not None
         found = np.asarray(self.settings.public_rows[:, self.columns[own]].toarray(), np.float64)
         found = (found - self.standard.centre[own]) * self.stretch[own]
         if self.standard.axes is not None:

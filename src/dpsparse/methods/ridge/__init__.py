@@ -1,1 +1,0 @@
-"""Objective perturbation on released scales: `DPRidgeRegressor`."""
