@@ -427,7 +427,9 @@ CALLS = [
 def test_unknown_adjacency_is_named(call):
     for adjacency in (AR, RP):
         assert call(adjacency).adjacency == adjacency
-    with pytest.raises(ParameterError, match="adjacency must be 'add-remove' or 'replace-one'"):
+    with pytest.raises(
+        ParameterError, match="adjacency must be one of 'add-remove', 'replace-one'"
+    ):
         call("swap")
 
 

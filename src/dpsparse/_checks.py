@@ -133,11 +133,10 @@ def is_number(value: Any) -> bool:
     return is_real(value) and not math.isnan(value)
 
 
-def check_positive(name: str, value: Any, remedy: str = "") -> None:
+def check_positive(name: str, value: Any) -> None:
     """Refuse anything but a number above zero (infinity included)."""
     if not is_number(value) or not value > 0:
-        hint = f"; {remedy}" if remedy else ""
-        raise ParameterError(f"{name} must be a positive number, got {safe_repr(value)}{hint}.")
+        raise ParameterError(f"{name} must be a positive number, got {safe_repr(value)}.")
 
 
 def check_count(name: str, value: Any, *, optional: bool = False) -> None:

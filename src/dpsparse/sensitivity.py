@@ -34,7 +34,7 @@ from typing import Literal
 import numpy as np
 from scipy.special import ndtri
 
-from dpsparse._checks import is_real, is_whole, safe_repr
+from dpsparse._checks import check_choice, is_real, is_whole, safe_repr
 from dpsparse.exceptions import ParameterError
 
 Norm = Literal["L2", "Linf", "range", "abs"]
@@ -232,10 +232,7 @@ def _of_rows(
     add_remove: float, replace_one: float, norm: Norm, adjacency: str, source: str
 ) -> Sensitivity:
     values = {"add-remove": add_remove, "replace-one": replace_one}
-    if adjacency not in values:
-        raise ParameterError(
-            f"adjacency must be 'add-remove' or 'replace-one', got {safe_repr(adjacency)}."
-        )
+    check_choice("adjacency", adjacency, tuple(values))
     return Sensitivity(float(values[adjacency]), norm, adjacency, source)
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, fields
 from fractions import Fraction
 from typing import Any, ClassVar, Final
 
-from dpsparse._checks import is_real, is_whole, safe_repr, show_number
+from dpsparse._checks import ADJACENCIES, check_choice, is_real, is_whole, safe_repr, show_number
 from dpsparse.exceptions import ParameterError, UnknownEventError
 
 
@@ -271,16 +271,8 @@ class ObjectivePerturbation(Event):
 
     def __post_init__(self) -> None:
         _require_positive(self, "scale", "gradient_bound", "curvature", "ridge")
-        if self.loss not in ("glm", "one-sided"):
-            raise ParameterError(
-                "ObjectivePerturbation.loss must be 'glm' or 'one-sided', "
-                f"got {safe_repr(self.loss)}."
-            )
-        if self.adjacency not in ("add-remove", "replace-one"):
-            raise ParameterError(
-                "ObjectivePerturbation.adjacency must be 'add-remove' or 'replace-one', "
-                f"got {safe_repr(self.adjacency)}."
-            )
+        check_choice("ObjectivePerturbation.loss", self.loss, ("glm", "one-sided"))
+        check_choice("ObjectivePerturbation.adjacency", self.adjacency, ADJACENCIES)
 
     @property
     def mu(self) -> float:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from dpsparse._checks import rounded_up, safe_repr, show_number
+from dpsparse._checks import check_choice, rounded_up, safe_repr, show_number
 from dpsparse._json import plain
 from dpsparse.accounting import events as ev
 from dpsparse.accounting.conversion import epsilon as event_epsilon
@@ -18,7 +18,7 @@ from dpsparse.accounting.events import Event, RoundedGaussian, Sequence, leaves
 from dpsparse.accounting.html import guarantee_html, likelihood_factor, show
 from dpsparse.exceptions import CalibrationError, ParameterError
 
-ADJACENCIES = {"add-remove": "add/remove one row", "replace-one": "replace one row"}
+NEIGHBOURS = {"add-remove": "add/remove one row", "replace-one": "replace one row"}
 ROW, PERSON = "one row", "one person, all of their rows"  # what a guarantee protects
 # Which table a guarantee is about, and what that leaves out.
 FITTED, RAW, PREPARED = "the table given to fit", "the raw table", "the prepared table"
@@ -83,13 +83,9 @@ class Guarantee:
             raise ParameterError(f"epsilon must be a number >= 0, got {safe_repr(self.epsilon)}.")
         if not 0.0 <= self.delta <= 1.0:
             raise ParameterError(f"delta must be in [0, 1], got {safe_repr(self.delta)}.")
-        if self.adjacency not in ADJACENCIES:
-            known = " or ".join(map(repr, ADJACENCIES))
-            raise ParameterError(f"adjacency must be {known}, got {safe_repr(self.adjacency)}.")
-        if self.randomness not in (SECURE, SEEDED):
-            raise ParameterError(f"randomness must be {SECURE!r} or {SEEDED!r}.")
-        if self.table not in TABLES:
-            raise ParameterError(f"table must be one of {', '.join(map(repr, TABLES))}.")
+        check_choice("adjacency", self.adjacency, tuple(NEIGHBOURS))
+        check_choice("randomness", self.randomness, (SECURE, SEEDED))
+        check_choice("table", self.table, tuple(TABLES))
         events = tuple((str(name), event) for name, event in self.events)
         if not all(isinstance(event, ev.Event) for _, event in events):
             raise ParameterError("events must be pairs (name, event).")
@@ -147,7 +143,7 @@ class Guarantee:
     @property
     def neighbours(self) -> str:
         """Which tables must look alike, in words: what is added, removed or replaced is the unit."""
-        words = ADJACENCIES[self.adjacency]
+        words = NEIGHBOURS[self.adjacency]
         return words if self.unit == ROW else words.replace("one row", "one person")
 
     @property

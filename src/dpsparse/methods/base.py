@@ -160,9 +160,7 @@ class BaseDPLinearModel(FittedLinearModel):
     random_state: int | None = None
     verbose: int = 0
 
-    _is_published: ClassVar[bool] = (
-        False  # a paper as printed, for reproduction: dpsparse.published
-    )
+    _is_published: ClassVar[bool] = False  # a paper as printed (dpsparse.published)
 
     # ---- what a family implements -------------------------------------------------------------
 
@@ -276,23 +274,18 @@ class BaseDPLinearModel(FittedLinearModel):
         return self._priced(int(n_features), self._labels(None))
 
     def _priced(self, n_features: int, labels: np.ndarray | None) -> Plan[Settings]:
-        plan = replace(
-            self._make_plan(n_features, labels),
-            n_units=self._domain.n_samples,
-        )
+        plan = replace(self._make_plan(n_features, labels), n_units=self._domain.n_samples)
         if self._domain.unit == "person":
             plan = replace(plan, unit=PERSON, assumptions=plan.assumptions + self._person_facts())
         return plan.seeded() if is_seeded(self.random_state) else plan
 
     def _person_facts(self) -> tuple[str, ...]:
         """What a guarantee for persons rests on, besides what it says for rows."""
-        named, m = (
-            "groups names the person of every row (docs/proofs/persons.md)",
-            self._domain.rows_per_unit,
-        )
-        return (
-            (named,) if m is None else (named, f"rows of a person beyond {m} are dropped at random")
-        )
+        facts = ["groups names the person of every row (docs/proofs/persons.md)"]
+        m = self._domain.rows_per_unit
+        if m is not None:
+            facts.append(f"rows of a person beyond {m} are dropped at random")
+        return tuple(facts)
 
     @property
     def _weighted(self) -> bool:

@@ -50,12 +50,8 @@ class _DPSparse(WeightedFit):
 
     @property
     def _terms(self) -> dict[str, Any]:
-        return {
-            "domain": self.domain,
-            "epsilon": self.epsilon,
-            "delta": self.delta,
-            "adjacency": self.adjacency,
-        }
+        shared = ("domain", "epsilon", "delta", "adjacency")
+        return {name: getattr(self, name) for name in shared}
 
     def _make_plan(self, n_features: int, labels: np.ndarray | None) -> Plan[Settings]:
         model, why = self._choose(n_features)

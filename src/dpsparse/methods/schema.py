@@ -239,16 +239,16 @@ def _warn(text: str, category: type[Warning]) -> None:
     warnings.warn(text, category, stacklevel=4)
 
 
-def refuse_weights(refused: Mapping[str, Any], call: str = "fit") -> None:
-    """Refuse keyword arguments of `fit` (or another call) that are none, weights of rows in words."""
+def refuse_weights(refused: Mapping[str, Any]) -> None:
+    """Refuse keyword arguments that `fit` does not have, weights of rows in words."""
     if "sample_weight" in refused:
         raise ParameterError(
-            f"This {call} takes no sample_weight. Declare Domain(weight_bound=...) and take one of DPSparseClassifier, "
+            "This fit takes no sample_weight. Declare Domain(weight_bound=...) and take one of DPSparseClassifier, "
             "DPSparseRegressor, DPGradientClassifier, DPGradientRegressor, DPRidgeRegressor, which are proven for "
             "weights of rows; weights of classes are public: DPGradientClassifier(class_weight=...)."
         )
     if refused:
-        raise TypeError(f"{call} got an unexpected keyword argument {next(iter(refused))!r}.")
+        raise TypeError(f"fit got an unexpected keyword argument {next(iter(refused))!r}.")
 
 
 def is_dask(X: Any) -> bool:

@@ -13,7 +13,7 @@ from dpsparse.exceptions import ParameterError
 from dpsparse.methods.base import BaseDPClassifier, BaseDPLinearModel, BaseDPRegressor, Settings
 from dpsparse.methods.frank_wolfe.defaults import fewest_effective_rows
 from dpsparse.methods.frank_wolfe.run import History
-from dpsparse.methods.frank_wolfe.solve import choose, price, temperature
+from dpsparse.methods.frank_wolfe.solve import choose, price
 from dpsparse.methods.look.targets import plan_mean_if_few_rows
 from dpsparse.nonzeros import NNonzero, check_n_nonzero
 from dpsparse.rows.ridge import MANY_ROWS
@@ -67,8 +67,7 @@ class _FrankWolfe(BaseDPLinearModel):
             level=self._level,
         )
         budget = Budget(self.epsilon, self.delta)
-        price(settings, facts, budget)
-        eta, kappa, resolution = temperature(settings, facts, budget)
+        eta, kappa, resolution = price(settings, facts, budget)
         ball: dict[str, object] = {
             "radius": settings.radius,
             "kappa": kappa,  # with class counts: as if they were even, an offset makes slopes larger

@@ -292,20 +292,29 @@ def choose_looks(facts: Facts) -> dict[str, int]:
     return {**first, "entry": QUANTILE_COUNTS}
 
 
-def price(settings: Settings, facts: Facts, budget: Budget) -> None:
-    """Add the releases of `solve` to `budget`, and refuse what its arithmetic cannot carry."""
+def price(settings: Settings, facts: Facts, budget: Budget) -> tuple[float, float, int]:
+    """Add the releases of `solve` to `budget`, and refuse what its arithmetic cannot carry: the range that one pick
+    pays for, and on declared scales its inverse temperature and the units of a row."""
     add_look(budget, settings.looks)
     note = f"{settings.n_iter} signed vertices of the L1 ball"
     budget.picks("vertices", REST, settings.n_iter, note)
     count = count_event(settings.n_nonzero)
     if count is not None:
         budget.fixed("number of weights", count, "clipped count of a noiseless fit")
-    _, kappa, resolution = temperature(settings, facts, budget)
-    if facts.is_private and settings.scales != "declared":
-        check_released_scales(settings, facts.target_bound)
     slope, bound = settings.slope_bound, settings.feature_bound
+    eta, kappa, resolution = 0.0, math.inf, 0
+    if facts.is_private:
+        eta = 2.0 * budget.parameter("vertices") / math.sqrt(settings.n_iter)
+        if eta <= 2.0 * ROUNDING_RANGE:
+            raise ParameterError("epsilon is too small for that many steps; lower n_iter.")
+        moved = vertex_score_range(1.0, slope, bound, facts.adjacency).value
+        kappa = (eta - ROUNDING_RANGE) / moved
+        resolution = choose_resolution(settings.n_samples, 4.0 * kappa * bound * slope)
+        if settings.scales != "declared":
+            check_released_scales(settings, facts.target_bound)
     units = (resolution or 1) * (facts.domain.rows_per_unit or 1)
     check_public(settings.radius, bound, slope, (), kappa * bound * slope / units)
+    return eta, kappa, resolution
 
 
 def check_released_scales(settings: Settings, target: float) -> None:
@@ -318,15 +327,3 @@ def check_released_scales(settings: Settings, target: float) -> None:
     for bound in bounds:
         for slope in (target,) if of_numbers else (0.5, 1.0):  # ends of the logistic bound
             check_public(settings.reach * target / bound, bound, slope)
-
-
-def temperature(settings: Settings, facts: Facts, budget: Budget) -> tuple[float, float, int]:
-    """The range that one pick pays for, and on declared scales its inverse temperature and the units of a row."""
-    if not facts.is_private:
-        return 0.0, math.inf, 0
-    slope, bound = settings.slope_bound, settings.feature_bound
-    eta = 2.0 * budget.parameter("vertices") / math.sqrt(settings.n_iter)
-    if eta <= 2.0 * ROUNDING_RANGE:
-        raise ParameterError("epsilon is too small for that many steps; lower n_iter.")
-    kappa = (eta - ROUNDING_RANGE) / vertex_score_range(1.0, slope, bound, facts.adjacency).value
-    return eta, kappa, choose_resolution(settings.n_samples, 4.0 * kappa * bound * slope)

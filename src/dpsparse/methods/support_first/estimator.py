@@ -203,14 +203,11 @@ class DPTransferClassifier(BaseDPClassifier, _Transfer):
         Public facts. Needs `classes` and `n_samples`; `feature_bound` or `row_norm` if entries exceed 1.
     epsilon, delta, adjacency, ledger, random_state, verbose : as in `DPSparseClassifier`
         Price, neighbours, account and noise of the fit.
-    n_nonzero : int or "auto", default="auto"
-        Number of columns to find and fit, as in `DPTwoStageClassifier`.
+    n_nonzero, ridge : as in `DPTwoStageClassifier`
+        Columns to find, and the ridge of the teacher.
     public_X : array of shape (n_public, n_features) or None, default=None
         Public rows. A student learns from the teacher's noisy answers on them. None releases the teacher itself, which
         is better as a rule.
-    ridge : float or None, default=None
-        Ridge of the summed loss on standardised rows: larger means less noise and more bias. None takes a public
-        default.
 
     Examples
     --------
@@ -322,9 +319,8 @@ class DPRidgeRegressor(BaseDPRegressor, WeightedFit):
         Price, neighbours, account and noise of the fit.
     n_nonzero : int or None, default=None
         Number of weights to keep, the largest on standardised rows; costs nothing. None keeps all.
-    ridge : float or None, default=None
-        Ridge of the summed loss on standardised rows: larger means less noise and more bias. None takes a public
-        default.
+    ridge : as in `DPTwoStageClassifier`
+        Ridge of the summed loss on standardised rows.
 
     Examples
     --------
