@@ -22,19 +22,8 @@ import pandas as pd
 
 from in_process import run_command
 
-FIT = (
-    "--target",
-    "krank",
-    "--classes",
-    "nein,ja",
-    "--domain",
-    "facts.yaml",
-    "--drop",
-    "notiz",
-    "--epsilon",
-    "5",
-)
-FACTS = "columns: {alter: {bounds: [0, 120]}, kosten: number, seit: date, ort: category}\n"
+FIT = ("--target", "krank", "--classes", "nein,ja", "--bounds", "alter=0..120", "--numbers", "kosten", "--dates",
+       "seit", "--categories", "ort", "--drop", "notiz", "--epsilon", "5")  # fmt: skip
 SEEDED = ("--random-state", "0")
 
 
@@ -57,13 +46,12 @@ def make_table(n: int = 400) -> pd.DataFrame:
 
 @dataclass(frozen=True)
 class Form:
-    """A file, the options that its readers need, those that only a fit and an evaluation need, and further facts."""
+    """A file, the options that its readers need, and those that only a fit and an evaluation need."""
 
     file: str
     write: Callable[[pd.DataFrame, str], object]
     how: tuple[str, ...] = ()
     fit: tuple[str, ...] = ()
-    facts: str = ""
     refused: bool = False  # without its options
 
 
@@ -105,6 +93,7 @@ FORMS = {
         "t.xlsx",  # a cell holds 32,767 characters at most
         lambda frame, path: frame.assign(notiz="kurz").to_excel(path, index=False),
     ),
+    "JSON array": Form("t.json", lambda frame, path: frame.to_json(path, orient="records")),
     "JSON lines": Form(
         "t.jsonl", lambda frame, path: frame.to_json(path, orient="records", lines=True)
     ),
@@ -115,7 +104,7 @@ FORMS = {
     "own missing values": Form(
         "t.csv",
         lambda frame, path: frame.assign(kosten=frame.kosten.fillna(-9)).to_csv(path, index=False),
-        facts="missing_values: -9\n",
+        fit=("--missing-values=-9",),
     ),
     "rows without target": Form(
         "t.csv",
@@ -129,7 +118,6 @@ FORMS = {
 def run_form(form: Form, run: Callable[..., tuple[int, str, str]]) -> tuple[list[object], str]:
     """The weights that a form leads to and what was refused on the way; `run` runs a command in the present folder."""
     form.write(make_table(), form.file)
-    Path("facts.yaml").write_text(FACTS + form.facts)
     refusal = ""
     if form.refused:
         code, _, refusal = run("fit", form.file, *FIT, "--random-state", "0", "-o", "no.json")

@@ -162,9 +162,9 @@ def test_impossible_classes(classes):
 def test_missing_fact_says_what_to_declare():
     with pytest.raises(
         DomainError,
-        match=r"needs the public fact Domain.feature_bound; declare it: Domain\(feature_bound=1.0\)",
+        match=r"needs the public fact Domain.row_norm; declare it: Domain\(row_norm=1.0\)",
     ):
-        Domain().require("feature_bound", "DPGradientClassifier")
+        Domain().require("row_norm", "DPGradientClassifier")
 
 
 def test_observed_classes_are_an_explicit_choice():

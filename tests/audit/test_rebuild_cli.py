@@ -22,7 +22,7 @@ CHAINS = {
         ROLES,
         [
             "check rows.csv --target y --classes 0,1 --prepare private --look 0.5 --n-samples 100",
-            "check rows.csv --target y --classes 0,1 --domain look.yaml --drop born,income,note --look 0.5",
+            "check rows.csv --target y --classes 0,1 --numbers age --hash region --drop born,income,note --look 0.5",
         ],
     ),
     "fit, evaluate, report": (
@@ -55,8 +55,8 @@ CHAINS = {
         BINARY,
         ROLES,
         [
-            "fit rows.csv -o m.json --target y --classes 0,1 --person id --epsilon 20 --domain fit.yaml --drop "
-            "born,income",
+            "fit rows.csv -o m.json --target y --classes 0,1 --person id --epsilon 20 --prepare declared "
+            "--bounds age=0..100 --categories region=north,south --words note --drop born,income",
         ],
     ),
     "tune": (
@@ -80,10 +80,6 @@ CHAINS = {
 def write(folder, columns, y, groups):
     """A CSV file; gaps are empty cells."""
     columns = {**columns, "y": y, **({} if groups is None else {"id": groups})}
-    (folder / "look.yaml").write_text("columns: {age: number, region: hash}")
-    (folder / "fit.yaml").write_text(
-        "columns: {age: {bounds: [0, 100]}, region: {categories: [north, south]}, note: words}"
-    )
     with (folder / "rows.csv").open("w", newline="") as file:
         writer = csv.writer(file)
         writer.writerow(columns)

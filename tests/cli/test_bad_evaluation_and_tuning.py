@@ -29,7 +29,7 @@ FILES = {
 }
 EVALUATE = "evaluate model.json good.csv --target label --epsilon 0.5 --ledger rows.db"
 TUNE = (
-    "tune good.csv --candidates n_nonzero=[1,2] --target label --classes no,yes --feature-bound 1 --param n_iter=2 "
+    "tune good.csv --candidates n_nonzero=[1,2] --target label --classes no,yes --row-norm 1 --param n_iter=2 "
     "-o out.json --ledger rows.db"
 )
 INIT = "check good.csv -o f.yaml --classes no,yes"

@@ -37,18 +37,27 @@ FILES = {
     "role.yaml": "classes: [no, yes]\ntarget: label\ncolumns: {amount: {prepare: guess}}\n",
     "absent.yaml": "classes: [no, yes]\ntarget: label\ncolumns: {nothing: {prepare: auto}}\n",
 }
-COLUMNS = [  # of which none can be
-    "amount: {bounds: 1}", "amount: {bounds: [1]}", "amount: {bounds: [a, b]}", "amount: {bounds: [9, 1]}",
-    "amount: {bounds: [.nan, 1]}", "'': {bounds: [0, 1]}", "nothing: {bounds: [0, 1]}", "sex: {categories: [f, f]}",
-    "sex: {categories: []}", "nothing: hash", "label: hash", "label: text", "amount: {fill: [1]}", "nothing: {fill: 3}",
-    "amount: {fill: .nan}", "amount: {prepare: 3}", "amount: 3",
-]  # fmt: skip
 FIT = "fit raw.csv --target label --classes no,yes --ledger b.db -o m.json"
 CASES = [
     (3, FIT),
     (2, f"{FIT} --prepare guess"),
-    *((2, f"{FIT} --domain column{i}.yaml --prepare private") for i in range(len(COLUMNS))),
+    (2, f"{FIT} --prepare declared"),
+    (2, f"{FIT} --bounds amount"),
+    (2, f"{FIT} --bounds amount=1"),
+    (2, f"{FIT} --bounds amount=a..b"),
+    (2, f"{FIT} --bounds amount=9..1 --prepare private"),
+    (2, f"{FIT} --bounds amount=nan..1 --prepare private"),
+    (2, f"{FIT} --bounds =0..1 --prepare private"),
+    (2, f"{FIT} --bounds nothing=0..1 --prepare private"),
+    (2, f"{FIT} --categories sex=f,f --prepare private"),
+    (2, f"{FIT} --categories sex= --prepare private"),
+    (2, f"{FIT} --categories sex=f,m --hash sex --prepare private"),
+    (2, f"{FIT} --hash nothing --prepare private"),
+    (2, f"{FIT} --hash label --prepare private"),
+    (2, f"{FIT} --text label --prepare private"),
     (2, f"{FIT} --drop who,amount,sex,day --prepare private"),
+    (2, f"{FIT} --fill amount --prepare private"),
+    (2, f"{FIT} --fill nothing=3 --prepare private"),
     (2, f"{FIT} --prepare private --epsilon 0"),
     (2, f"{FIT} --prepare private --epsilon -1"),
     (2, f"{FIT} --prepare private --epsilon nan"),
@@ -86,8 +95,6 @@ def folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for name, text in FILES.items():
         Path(name).write_text(text)
-    for i, text in enumerate(COLUMNS):
-        Path(f"column{i}.yaml").write_text(f"columns: {{{text}}}")
     Path("rows.svm").write_text("1 1:1\n0 2:1\n")
     Ledger("b.db", epsilon=3.0, delta=1e-5)
 

@@ -17,7 +17,7 @@ from dpsparse.exceptions import DomainError, LedgerError
 from dpsparse.ledger import Ledger
 from dpsparse.models.files import load
 
-FACTS = ["--classes", "0,1", "--feature-bound", "1", "--n-samples", "200"]
+FACTS = ["--classes", "0,1", "--row-norm", "1", "--n-samples", "200"]
 QUICK = [*FACTS, "--param", "n_iter=2"]
 
 
@@ -51,7 +51,7 @@ def test_three_commands_from_a_csv_to_model_card_and_budget(run, folder):
     assert "epsilon 0 of 3" in out
     code, out, _ = run(
         "fit", "people.csv", "--target", "label", "--classes", "no,yes", "--drop", "id",
-        "--feature-bound", "100", "--n-samples", "200",
+        "--row-norm", "100", "--n-samples", "200",
         "--epsilon", "1", "--ledger", "budget.db", "-o", "model.json",
     )  # fmt: skip
     assert code == 0
@@ -78,7 +78,7 @@ REFUSALS = {
     "no output": (2, ["fit", "rows.svm"]),
     "no classes": (2, ["fit", "rows.svm", "-o", "m.json"]),
     "both tasks": (2, ["fit", "rows.svm", "-o", "m.json", *FACTS, "--target-range", "-1..1"]),
-    "bad row norm": (2, ["fit", "rows.svm", "-o", "m.json", *FACTS, "--feature-bound", "-1"]),
+    "bad row norm": (2, ["fit", "rows.svm", "-o", "m.json", *FACTS, "--row-norm", "-1"]),
     "no such method": (2, ["fit", "rows.svm", "-o", "m.json", *FACTS, "--method", "magic"]),
     "no such parameter": (2, ["fit", "rows.svm", "-o", "m.json", *FACTS, "--param", "magic=1"]),
     "domain as parameter": (2, ["fit", "rows.svm", "-o", "m.json", *FACTS, "--param", "domain=1"]),
@@ -87,7 +87,7 @@ REFUSALS = {
     "bad epsilon": (2, ["fit", "rows.svm", "-o", "m.json", *FACTS, "--epsilon", "-1"]),
     "nan epsilon": (2, ["fit", "rows.svm", "-o", "m.json", *FACTS, "--epsilon", "nan"]),
     "one class": (2, ["fit", "rows.svm", "-o", "m.json", "--classes", "1"]),
-    "no domain file": (2, ["fit", "rows.svm", "-o", "m.json", "--domain", "no.yaml"]),
+    "no domain file": (2, ["fit", "rows.svm", "-o", "m.json", "--domain", "no.toml"]),
     "bad domain file": (2, ["fit", "rows.svm", "-o", "m.json", "--domain", "rows.svm"]),
     "lone partition": (2, ["fit", "rows.svm", "-o", "m.json", *FACTS, "--partition", "a"]),
     "no data": (3, ["fit", "none.svm", "-o", "m.json", *FACTS]),
@@ -224,7 +224,7 @@ def test_an_edited_ledger_is_exit_5(run, folder):
 def test_an_input_is_never_overwritten(run, folder, alias):
     """`-o` with --overwrite must not replace the training table, the ledger or the model."""
     Ledger("budget.db", epsilon=9.0, delta=1e-6)
-    Path("facts.yaml").write_text("row_norm: 1.0\n")
+    Path("facts.toml").write_text("row_norm = 1.0\n")
     run("fit", "rows.svm", "-o", "m.json", *QUICK)
 
     def other_name(path):
@@ -245,10 +245,10 @@ def test_an_input_is_never_overwritten(run, folder, alias):
         "--ledger",
         "budget.db",
         "--domain",
-        "facts.yaml",
+        "facts.toml",
     ]
     commands = [
-        ("rows.svm", fit), ("budget.db", fit), ("facts.yaml", fit),
+        ("rows.svm", fit), ("budget.db", fit), ("facts.toml", fit),
         ("m.json", ["predict", "m.json", "rows.svm", "--overwrite"]),
         ("rows.svm", ["predict", "m.json", "rows.svm", "--overwrite"]),
         ("m.json", ["report", "m.json", "--overwrite"]),
@@ -350,12 +350,12 @@ def test_a_result_that_cannot_be_written_is_told(folder):
 
 
 def test_domain_file(run, folder):
-    Path("d.yaml").write_text("row_norm: 1.0\nn_samples: 200\nclasses: [no, yes]\n")
+    Path("d.toml").write_text('row_norm = 1.0\nn_samples = 200\nclasses = ["no", "yes"]\n')
     fit = ["fit", "people.csv", "--target", "label", "--drop", "id", "--param", "n_iter=2"]
-    assert run(*fit, "--domain", "d.yaml", "-o", "m.json")[0] == 0
+    assert run(*fit, "--domain", "d.toml", "-o", "m.json")[0] == 0
     assert load("m.json").domain.classes == ("no", "yes")
-    Path("d.yaml").write_text("row_nrom: 1.0\n")
-    code, _, err = run(*fit, "--domain", "d.yaml", "-o", "n.json")
+    Path("d.toml").write_text("row_nrom = 1.0\n")
+    code, _, err = run(*fit, "--domain", "d.toml", "-o", "n.json")
     assert code == 2
     assert "row_nrom" in err
 

@@ -20,7 +20,7 @@ FIT = [
     "label",
     "--classes",
     "no,yes",
-    "--feature-bound",
+    "--row-norm",
     "1",
     "--n-samples",
     str(N),
@@ -111,6 +111,7 @@ def test_a_report_shows_any_column_name(run, name):
         (3, "fit deep.jsonl --target label --classes 0,1 -o n.json --prepare private"),
         (2, "check --n-features 3 --classes 0,1 --param n_iter=DEEP"),
         (2, "check t.csv --domain deep.json"),
+        (2, "check t.csv --domain deep.toml"),
         (2, "check t.csv --domain deep.yaml"),
         (2, "tune t.csv --candidates n_nonzero=DEEP --target label --classes no,yes -o n.json"),
         (2, "audit deep.toml"),
@@ -128,9 +129,7 @@ def test_deep_texts_are_refused(run, monkeypatch, code, line):
     Ledger("book.db", epsilon=1.0, delta=1e-6)
     monkeypatch.setenv("DPSPARSE_POLICY", "deep.toml")
     if "book.db" in line:
-        line = (
-            "fit t.csv --target label --classes no,yes --feature-bound 1 --ledger book.db -o n.json"
-        )
+        line = "fit t.csv --target label --classes no,yes --row-norm 1 --ledger book.db -o n.json"
     assert run(*line.replace("DEEP", DEEP).split())[0] == code
 
 
@@ -175,7 +174,7 @@ def test_labels_are_no_formulas(run, proba):
         "label",
         "--domain",
         "facts.json",
-        "--feature-bound",
+        "--row-norm",
         "1",
         "-o",
         "m.json",
@@ -194,17 +193,7 @@ def test_labels_are_no_formulas(run, proba):
 
 def test_numbers_are_written_as_numbers(run):
     write_table("t.csv", labels=("-1", "1"))
-    fit = [
-        "fit",
-        "t.csv",
-        "--target",
-        "label",
-        "--classes=-1,1",
-        "--feature-bound",
-        "1",
-        "-o",
-        "m.json",
-    ]
+    fit = ["fit", "t.csv", "--target", "label", "--classes=-1,1", "--row-norm", "1", "-o", "m.json"]
     assert run(*fit)[0] == 0
     assert set(run("predict", "m.json", "t.csv")[1].split()) <= {
         "prediction",

@@ -7,10 +7,10 @@ import polars as pl
 import pytest
 
 from dpsparse import load
-from forms import FACTS, FIT, FORMS, make_table, run_form
+from forms import FIT, FORMS, make_table, run_form
 
 QUICK = [
-    "CSV", "decimal commas", "UTF-16", "Excel", "JSON lines", "Parquet", "index of pandas", "own missing values",
+    "CSV", "decimal commas", "UTF-16", "Excel", "JSON array", "Parquet", "index of pandas", "own missing values",
     "rows without target",
 ]  # fmt: skip
 
@@ -54,7 +54,6 @@ def test_there_are_at_least_sixteen_forms():
 def test_python_predicts_what_files_predict(run):
     frame = make_table()
     frame.to_csv("t.csv", index=False)
-    Path("facts.yaml").write_text(FACTS)
     assert run("fit", "t.csv", *FIT, "-o", "m.json")[0] == 0
     assert run("predict", "m.json", "t.csv", "--proba", "-o", "p.csv")[0] == 0
     printed = pd.read_csv("p.csv")

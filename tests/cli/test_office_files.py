@@ -21,8 +21,8 @@ FRAME = pd.DataFrame(
         "ill": np.where(AGE + RNG.normal(0, 10, N) > 54, "yes", "no"),
     }
 )
-FIT = ["--target", "ill", "--classes", "no,yes", "--epsilon", "50", "--domain", "facts.yaml"]
-FACTS = "columns: {age: {bounds: [0, 120]}, cost: number, since: date, ward: category}\n"
+FIT = ["--target", "ill", "--classes", "no,yes", "--epsilon", "50", "--bounds", "age=0..120", "--numbers", "cost",
+       "--dates", "since", "--categories", "ward"]  # fmt: skip
 
 
 PLAIN = ["--drop", "cost,ward,since", "--feature-bound", "90"]
@@ -31,7 +31,6 @@ PLAIN = ["--drop", "cost,ward,since", "--feature-bound", "90"]
 @pytest.fixture(autouse=True)
 def _in_a_folder_of_its_own(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    Path("facts.yaml").write_text(FACTS)
 
 
 def german(value):
@@ -64,8 +63,7 @@ def test_a_german_file_predicts_what_a_plain_one_predicts(run):
 def test_words_for_missing_values_are_kept_in_the_model(run):
     frame = FRAME.assign(cost=np.where(np.arange(N) % 3 == 0, -9, FRAME.cost))
     frame.to_csv("t.csv", index=False)
-    Path("facts.yaml").write_text(FACTS + "missing_values: [none, -9]\n")
-    assert run("fit", "t.csv", *FIT, "-o", "m.json")[0] == 0
+    assert run("fit", "t.csv", *FIT, "--missing-values", "none,-9", "-o", "m.json")[0] == 0
     model = load("m.json")
     assert model.steps_[0][1].missing_values == ("none", "-9")
     assert "ward = none" not in model.get_feature_names_out()
@@ -78,6 +76,12 @@ def test_words_for_missing_values_are_kept_in_the_model(run):
         ward=frame.ward.where(frame.ward != "none"), cost=frame.cost.where(frame.cost != -9)
     )
     assert (model.transform(gaps.drop(columns="ill")).toarray() == rows).all()
+    Path("facts.yaml").write_text(
+        "target: ill\nclasses: [no, yes]\nmissing_values: [none, -9]\n"
+        "columns: {age: drop, cost: number, ward: category, since: date}\n"
+    )
+    assert run("fit", "t.csv", "--domain", "facts.yaml", "--epsilon", "50", "-o", "n.json")[0] == 0
+    assert load("n.json").steps_[0][1].missing_values == ("none", "-9")
 
 
 @pytest.mark.parametrize("more", [FIT[6:], PLAIN])
@@ -112,14 +116,21 @@ def test_an_index_of_pandas_is_left_out_with_a_line(run, more):
     assert run("predict", "m.json", "other.csv")[1] == run("predict", "m.json", "t.csv")[1]
 
 
+def test_a_hash_has_the_width_that_was_typed(run):
+    FRAME.to_csv("t.csv", index=False)
+    fit = ["fit", "t.csv", *FIT[:4], "--drop", "age,cost,since", "--hash", "ward=16", "-o", "m.json"]  # fmt: skip
+    assert run(*fit)[0] == 0
+    assert load("m.json").model_.n_features_in_ == 16
+    assert run(*fit[:-3], "ward=none", "-o", "n.json")[0] == 2
+
+
 # ---- check ---------------------------------------------------------------------------------------
 
 
 def test_check_says_what_fit_would_do_and_spends_nothing(run):
     FRAME.assign(caseid=range(N)).to_csv("t.csv")
     ledger = Ledger("book.db", epsilon=60.0, delta=1e-6)
-    Path("facts.yaml").write_text(FACTS.replace("}\n", ", caseid: hash}\n"))
-    words = ["t.csv", *FIT, "--ledger", "book.db"]
+    words = ["t.csv", *FIT, "--hash", "caseid", "--ledger", "book.db"]
     code, out, err = run("check", *words)
     assert (code, err) == (0, "")
     for said in (

@@ -12,11 +12,11 @@ from dpsparse.exceptions import ParameterError
 from dpsparse.methods.base import hyper_parameters
 
 COMMON = {"domain", "epsilon", "delta", "adjacency", "ledger", "random_state", "verbose"}
-FIT = "fit people.csv --target label --classes no,yes --feature-bound 1 --epsilon 1 --ledger book.db -o m.json"
+FIT = "fit people.csv --target label --classes no,yes --row-norm 1 --epsilon 1 --ledger book.db -o m.json"
 COMMANDS = {
     "fit": FIT,
     "fit prepared": f"{FIT} --prepare private",
-    "check": "check --n-features 2 --classes no,yes --feature-bound 1 --ledger book.db",
+    "check": "check --n-features 2 --classes no,yes --row-norm 1 --ledger book.db",
     "check prepared": "check people.csv --target label --classes no,yes --prepare private --ledger book.db",
     "tune": FIT.replace("fit", "tune") + " --candidates n_nonzero=[1,2]",
     "tune prepared": FIT.replace("fit", "tune") + " --candidates n_nonzero=[1,2] --prepare private",

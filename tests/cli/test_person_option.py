@@ -26,9 +26,7 @@ def test_fit_for_persons_with_their_own_account(command, visits, tmp_path):
     code, text = command(*words, "--drop", "patient_id")
     assert code == 4
     assert "protects" in text
-    facts = tmp_path / "facts.yaml"
-    facts.write_text("person: patient_id\nrows_per_unit: 3\n")
-    code, text = command(*words, "--domain", facts)
+    code, text = command(*words, "--person", "patient_id", "--rows-per-unit", 3)
     assert code == 0, text
     assert "add/remove one person" in text
     saved = json.loads(model.read_text())
@@ -46,7 +44,7 @@ def test_plan_and_mistakes(command, visits):
     assert "There is no column 'who'" in text
     code, text = command("check", *words, "--method", "lasso", "--n-features", 2)
     assert code == 2
-    assert "rows_per_unit: 1" in text
+    assert "--rows-per-unit 1" in text
 
 
 def test_names_lose_their_spaces_and_must_be_there(visits, tmp_path):

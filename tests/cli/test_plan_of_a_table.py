@@ -148,9 +148,7 @@ def test_evaluation_on_the_rows_of_the_fit_is_warned_of(command, table):
 
 def test_errors_of_numbers_have_a_bound_on_the_command_line(command, table):
     words = ["--target", "age", "--epsilon", 50]
-    told = table.parent / "facts.yaml"
-    told.write_text("columns: {id: {bounds: [0, 40]}}")
-    facts = ["--target-range", "0..6", "--domain", told, "--drop", "town,label"]
+    facts = ["--target-range", "0..6", "--bounds", "id=0..40", "--drop", "town,label"]
     assert command("fit", table, *words, *facts, "-o", "m.json")[0] == 0
     code, printed = command("evaluate", "m.json", table, *words, "--error-bound", 2)
     assert code == 0

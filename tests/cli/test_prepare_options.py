@@ -75,26 +75,30 @@ def test_all_open_columns_in_one_message(run, folder):
         assert name in err
     assert "--prepare private" in err
     assert "p17" not in err
-    Path("facts.yaml").write_text("columns: {id: hash}")
-    code, _, err = run(*FIT, "--domain", "facts.yaml", "-o", "model.json")
+    code, _, err = run(*FIT, "--hash", "id", "-o", "model.json")
     assert code == 2
     assert "income, sex, since" in err
     assert not Path("model.json").exists()
 
 
-def test_every_column_decided_by_a_file(run, folder):
-    Path("facts.yaml").write_text(
-        "columns:\n  income: {bounds: [0, 200000], fill: 20000}\n  sex: {categories: [f, m]}\n  since: date\n"
-        "  id: {categories: [p1, p2]}\n"
+def test_every_column_decided_by_options(run, folder):
+    options = (
+        "--drop",
+        "id",
+        "--bounds",
+        "income=0..200000",
+        "--fill",
+        "income=20000",
+        "--categories",
+        "sex=f,m",
     )
-    options = ("--drop", "id", "--domain", "facts.yaml")
-    code, out, _ = run(*FIT, *options, "-o", "model.json", "--json")
+    code, out, _ = run(*FIT, *options, "--dates", "since", "-o", "model.json", "--json")
     assert code == 0
     assert json.loads(out)["prepared"] is True
     model = load("model.json")
     assert model.domain.bounds == {"income": (0.0, 200000.0)}
     assert model.domain.fill == {"income": 20000.0}
-    assert model.domain.categories == {"sex": ["f", "m"]}
+    assert list(model.domain.categories["sex"]) == ["f", "m"]
 
 
 def test_a_file_of_facts_is_written_from_the_header_and_used(run, folder):
@@ -145,13 +149,12 @@ def test_texts_and_ratings(run, folder):
         "reviews.csv", index=False
     )
     texts = ("fit", "reviews.csv", "--target", "stars", "--classes", "1,5", "--epsilon", "2")
-    for role in ("text", "words"):
-        Path(f"{role}.yaml").write_text(f"columns: {{review: {role}}}")
-        assert run(*texts, "--domain", f"{role}.yaml", "-o", f"{role}.json")[0] == 0
+    assert run(*texts, "--text", "review", "-o", "hash.json")[0] == 0
+    assert run(*texts, "--words", "review", "-o", "words.json")[0] == 0
     code, out, _ = run("inspect", "words.json")
     assert code == 0
     assert "review: good" in out
-    code, out, _ = run("predict", "text.json", "reviews.csv")
+    code, out, _ = run("predict", "hash.json", "reviews.csv")
     assert np.mean(np.array(out.splitlines()[1:], int) == np.where(good, 5, 1)) > 0.9
 
 
@@ -173,8 +176,7 @@ def test_methods_that_clip_ask_for_scales_by_name(run, folder, frame):
     assert code == 2
     assert "income" in err
     assert "Nothing was spent" in err
-    Path("facts.yaml").write_text("columns: {income: {bounds: [0, 100000]}}")
-    assert run(*arguments, "--domain", "facts.yaml")[0] == 0
+    assert run(*arguments, "--bounds", "income=0..100000")[0] == 0
 
 
 def test_yes_and_no_in_a_file_are_labels_and_not_truth_values():
@@ -192,14 +194,13 @@ def test_yes_and_no_in_a_file_are_labels_and_not_truth_values():
     [
         (["--target", "dea", "--person", "patient_id", "--prepare", "private"], "dead"),
         (["--target", "Dead", "--drop", "age"], "dead"),
-        (["--target", "dead", "--prepare", "private", "--domain", "facts.yaml"], "age"),
+        (["--target", "dead", "--prepare", "private", "--bounds", "ages=0..120"], "age"),
         (["--target", "dead", "--drop", "agee"], "age"),
         (["--target", "dead", "--prepare", "private", "--person", "patient"], "patient_id"),
     ],
 )
 def test_a_mistyped_column_is_answered_with_the_nearest_of_the_header(run, arguments, near):
     Path("t.csv").write_text("age,patient_id,dead\n40,p1,yes\n50,p2,no\n")
-    Path("facts.yaml").write_text("columns: {ages: {bounds: [0, 120]}}")
     code, _, err = run("fit", "t.csv", "--classes", "no,yes", *arguments, "-o", "m.json")
     assert code in (2, 3)
     assert f"Did you mean {near!r}?" in err

@@ -39,11 +39,10 @@ def test_several_files_and_a_cap_give_the_same_model(command, tables):
 def test_refusals_name_the_option(command, tables):
     out = tables / "m.json"
     (tables / "a.svm").write_text("1 1:2\n")
-    (tables / "facts.yaml").write_text("columns: {p: {bounds: [0, 1]}}")
     for words, told in (
         (("--memory", "few"), "memory"),
         (("--memory", "1GB", "--person", "p"), "--memory"),
-        (("--memory", "1GB", "--domain", str(tables / "facts.yaml")), "--feature-bound"),
+        (("--memory", "1GB", "--bounds", "p=0..1"), "--feature-bound"),
         (
             ("--memory", "1GB", "--method", "lasso"),
             "--feature-bound 1 if all entries lie in [-1, 1]. Nothing",

@@ -225,7 +225,7 @@ def cli_cases(model, sign):
     `model` is the text of a model fitted on columns age and visits, `sign` puts a right checksum
     on a header.
     """
-    facts = ("--feature-bound", "1", "--n-samples", "600", "--param", "n_iter=2", "-o", "out.json")
+    facts = ("--row-norm", "1", "--n-samples", "600", "--param", "n_iter=2", "-o", "out.json")
     pay = ("--ledger", "budget.db")
     classify = (*facts, "--classes", "no,yes", *pay)
     regress = (*facts, "--target-range", "-10..10", *pay)

@@ -72,6 +72,7 @@ FORMS = {
     "latin-1": ("t.csv", lambda: text().encode("latin-1"), {"encoding": "latin-1"}),
     "utf-16": ("t.csv", lambda: text("\t").encode("utf-16"), {"sep": "tab", "encoding": "utf-16"}),
     "excel": ("t.xlsx", excel, {}),
+    "json array": ("t.json", lambda: json.dumps(rows()).encode(), {}),
     "json lines": ("t.jsonl", lambda: "\n".join(map(json.dumps, rows())).encode(), {}),
     "parquet": ("t.parquet", parquet, {}),
 }

@@ -351,6 +351,19 @@ def test_one_object_does_not_decide_the_columns_of_json_lines(tmp_path):
     }
 
 
+@pytest.mark.parametrize("text", ['{"a": 1}', "[1, 2]", '[{"a": 1}, null]', "7"])
+def test_a_json_file_holds_one_array_of_objects(text, tmp_path):
+    path = tmp_path / "rows.json"
+    path.write_text(text)
+    with pytest.raises(SchemaError, match="one array of JSON objects"):
+        read_columns(path)
+    path.write_text('[{"a": 1, "b": null}, {"b": 2, "a": 3}]')
+    assert {name: list(column) for name, column in read_columns(path).items()} == {
+        "a": [1, 3],
+        "b": [None, 2],
+    }
+
+
 @pytest.mark.parametrize("cells", ["[1, 2]", "[1]", "{}"])
 def test_a_column_of_lists_is_read_whatever_their_lengths(cells, tmp_path):
     path = tmp_path / "lists.jsonl"

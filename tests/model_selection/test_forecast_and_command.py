@@ -129,8 +129,8 @@ GRID = ("n_nonzero=[1,2,null]", "threshold=[0.0,30.0]")
 def run(files, candidates, *more):
     arguments = [
         "tune", str(files / "table.csv"), *(w for c in candidates for w in ("--candidates", c)), "--target", "y",
-        "--classes", "no,yes", "--feature-bound", "1", "--n-samples", "300", "--epsilon", "4", "--param", "n_iter=5",
-        *more, "-o", str(files / "model.json"),
+        "--classes", "no,yes", "--row-norm", "1", "--n-samples", "300", "--epsilon", "4", "--param", "n_iter=5", *more,
+        "-o", str(files / "model.json"),
     ]  # fmt: skip
     return CliRunner().invoke(program, arguments)
 
@@ -207,9 +207,10 @@ def tune_raw(files, *more):
     "told",
     [
         ["--target", "y", "--classes", "no,yes", "--prepare", "private"],
+        ["--target", "y", "--classes", "no,yes", "--bounds", "age=0..100", "--hash", "region"],
         ["--domain", "facts.yaml"],
     ],
-    ids=["private", "domain"],
+    ids=["private", "declared", "domain"],
 )
 def test_tune_prepares_raw_tables_and_writes_one_model(raw, told):
     told = [str(raw / part) if part == "facts.yaml" else part for part in told]
@@ -233,8 +234,7 @@ def test_tune_prepares_raw_tables_and_writes_one_model(raw, told):
 
 
 def test_columns_without_a_decision_are_listed_before_anything_is_spent(raw):
-    (raw / "some.yaml").write_text("columns: {age: {bounds: [0, 100]}}")
-    told = ["--target", "y", "--classes", "no,yes", "--domain", str(raw / "some.yaml")]
+    told = ["--target", "y", "--classes", "no,yes", "--bounds", "age=0..100"]
     result = tune_raw(raw, *told, "-o", str(raw / "m.json"), "--ledger", str(raw / "book.db"))
     assert result.exit_code != 0
     assert "need a decision: region" in str(result.exception)

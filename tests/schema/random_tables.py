@@ -177,13 +177,14 @@ def write_table(case, more, kind, path):
         for row in zip(*table.values(), strict=True):
             book.active.append([as_excel(cell) for cell in row])
         book.save(path)
-    elif kind == "jsonl":
+    elif kind in ("jsonl", "json"):
         columns = [
             [as_json(cell, name != "label") for cell in cells] for name, cells in table.items()
         ]
         rows = zip(*columns, strict=True)
-        lines = (json.dumps(dict(zip(table, row, strict=True))) for row in rows)
-        Path(path).write_text("\n".join(lines) + "\n")
+        lines = [json.dumps(dict(zip(table, row, strict=True))) for row in rows]
+        text = f"[{', '.join(lines)}]" if kind == "json" else "\n".join(lines)
+        Path(path).write_text(text + "\n")
     else:
         pq.write_table(arrow_table(case, more), path)
 

@@ -87,17 +87,17 @@ def write(rows, kind):
 
 
 def facts_of(classes):
-    columns = "columns:\n  age: {bounds: [0, 2]}\n  visits: {bounds: [0, 2]}\n"
-    labels = classes.replace("?", "'?'").replace("null", "'null'")
-    Path("facts.yaml").write_text(f"target: label\nclasses: [{labels}]\n{columns}")
-    Path("columns.yaml").write_text(columns)
+    Path("facts.yaml").write_text(
+        "target: label\nclasses: [" + classes.replace("?", "'?'").replace("null", "'null'") + "]\n"
+        "columns:\n  age: {bounds: [0, 2]}\n  visits: {bounds: [0, 2]}\n"
+    )
     return "facts.yaml"
 
 
 COMMANDS = {
     "plain": "fit {data} {facts} --classes {classes} -o m.json",
     "several": "fit {data} {data} {facts} --classes {classes} -o m.json",
-    "prepared": "fit {data} {facts} --domain columns.yaml --classes {classes} -o m.json",
+    "prepared": "fit {data} {facts} --classes {classes} --bounds age=0..2 --bounds visits=0..2 -o m.json",
     "private": "fit {data} {facts} --classes {classes} --prepare private -o m.json",
     "yaml": "fit {data} --domain facts.yaml -o m.json",
     "tune": "tune {data} {facts} --classes {classes} --candidates n_nonzero=[1,2] -o m.json",
@@ -144,7 +144,7 @@ def test_one_more_declared_label_changes_nothing(run, command, kind, classes):
     assert found[0].tolist() == found[1].tolist()
 
 
-PREPARED = ("--domain", "columns.yaml")
+PREPARED = ("--bounds", "age=0..2", "--bounds", "visits=0..2")
 
 
 @pytest.mark.parametrize(
@@ -159,7 +159,6 @@ PREPARED = ("--domain", "columns.yaml")
 def test_evaluation_takes_every_declared_label(run, classes, kind, prepared):
     cells, more = DECLARED[classes]
     data = write(rows_of(cells, None), kind)
-    facts_of(classes)
     code, _, err = run("fit", data, *FIT.split(), "--classes", classes, *prepared, "-o", "m.json")
     assert code == 0, err
     for label in (None, more):

@@ -105,18 +105,18 @@ ROW = "Anna,Berlin,Diabetes,yes"
 HEADLESS = [
     "fit x.csv --target ill --classes no,yes -o m.json",
     "fit x.csv --classes no,yes -o m.json",
-    "fit x.csv --target ill --classes no,yes --domain role.yaml -o m.json",
+    "fit x.csv --target ill --classes no,yes --prepare declared -o m.json",
     "fit x.csv --target ill --classes no,yes --prepare private -o m.json",
     "fit x.csv --classes no,yes --prepare private -o m.json",
-    "fit x.csv --target ill --classes no,yes --domain bounds.yaml -o m.json",
+    "fit x.csv --target ill --classes no,yes --bounds age=0..1 -o m.json",
     "fit x.csv --target ill --classes no,yes --method lasso -o m.json",
     "fit x.csv --target ill --classes no,yes --drop Ann -o m.json",
     "fit x.csv x.csv --target ill --classes no,yes -o m.json",
     "check x.csv --target ill --classes no,yes",
-    "check x.csv --target ill --classes no,yes --domain role.yaml",
-    "check x.csv --classes no,yes --domain role.yaml",
+    "check x.csv --target ill --classes no,yes --prepare declared",
+    "check x.csv --classes no,yes --prepare declared",
     "tune x.csv --target ill --classes no,yes --candidates n_nonzero=[1,2] -o m.json",
-    "tune x.csv --target ill --classes no,yes --domain role.yaml --candidates n_nonzero=[1,2] -o m.json",
+    "tune x.csv --target ill --classes no,yes --prepare declared --candidates n_nonzero=[1,2] -o m.json",
     "check x.csv --classes no,yes -o facts.yaml",
     "check x.csv --target ill --classes no,yes -o facts.yaml",
     "check x.csv --target ill --person id --classes no,yes -o facts.yaml",
@@ -125,15 +125,9 @@ HEADLESS = [
 ]
 
 
-def write_facts():
-    Path("role.yaml").write_text("columns: {age: number}")
-    Path("bounds.yaml").write_text("columns: {age: {bounds: [0, 1]}}")
-
-
 @pytest.mark.parametrize("line", HEADLESS)
 def test_cells_of_a_file_without_a_header_are_not_taken_for_names(run, model, line):
     Path("x.csv").write_text(f"{ROW}\n" + "Bob,Bonn,None,no\n" * 30)
-    write_facts()
     code, out, err = run(*line.split())
     assert code in (2, 3)
     for cell in ROW.split(",")[:3]:
@@ -143,10 +137,10 @@ def test_cells_of_a_file_without_a_header_are_not_taken_for_names(run, model, li
 
 KEYS = [
     "fit x.jsonl --target label --classes no,yes -o m.json",
-    "fit x.jsonl --target label --classes no,yes --domain role.yaml -o m.json",
+    "fit x.jsonl --target label --classes no,yes --prepare declared -o m.json",
     "fit x.jsonl --target label --classes no,yes --prepare private -o m.json",
     "fit x.jsonl --target label --classes no,yes --method lasso -o m.json",
-    "check x.jsonl --target label --classes no,yes --domain role.yaml",
+    "check x.jsonl --target label --classes no,yes --prepare declared",
     "check x.jsonl --target labels --classes no,yes",
     "check x.jsonl --target label --classes no,yes -o facts.yaml",
     "evaluate model.json x.jsonl --target label --epsilon 1",
@@ -159,7 +153,6 @@ def test_the_key_of_a_single_object_is_never_printed(run, model, line, place):
     rows = [{"age": i, "label": "no"} for i in range(40)]
     rows[place] = {"age": 1, "hiv_positive": 1, "label": "no"}
     Path("x.jsonl").write_text("\n".join(map(json.dumps, rows)))
-    write_facts()
     code, out, err = run(*line.split())
     assert code in (2, 3)
     assert "hiv_positive" not in out + err
@@ -170,12 +163,11 @@ def test_keys_that_all_objects_share_are_the_columns(run):
     rows = [{"age": i, "dose": 1, "label": "no"} for i in range(4)]
     Path("x.jsonl").write_text("\n".join(map(json.dumps, rows)))
     assert column_names("x.jsonl") == ["age", "dose", "label"]
-    Path("role.yaml").write_text("columns: {age: number}")
     code, _, err = run(
-        "check", "x.jsonl", *["--target", "label", "--classes", "no,yes", "--domain", "role.yaml"]
+        "check", "x.jsonl", *["--target", "label", "--classes", "no,yes", "--prepare", "declared"]
     )
     assert code == 2
-    assert "dose" in err
+    assert "age, dose" in err
     code, _, _ = run(
         "check", "x.jsonl", "--target", "label", "--classes", "no,yes", "-o", "facts.yaml"
     )

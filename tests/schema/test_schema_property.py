@@ -39,7 +39,7 @@ from dpsparse import (
 )
 from in_process import run_command
 
-FORMATS = [*LAYOUTS, "csv", "jsonl", "xlsx", "parquet"]
+FORMATS = [*LAYOUTS, "csv", "jsonl", "json", "xlsx", "parquet"]
 # Parts of a file that are there or not by what was released: warnings about drowned or clipped columns, the noise of
 # weights where a fit came to weights at all, and columns of values whose count must stand out of its noise.
 RELEASED = ("checksum", "weak_", "noise")
@@ -105,12 +105,11 @@ def cli_differences(case, rng):
     kind = pick(rng, FORMATS)
     data, facts = f"x.{kind}", "facts.json"
     how = LAYOUTS[kind][2] if kind in LAYOUTS else []
-    missing = ["zzz", "-1", "other"] if rng.random() < 0.3 else []
+    missing = ["--missing-values", "zzz,-1,other"] if rng.random() < 0.3 else []
     dropping = ["--drop-missing-target"] if rng.random() < 0.3 else []
     if dropping:  # then a row without a target obeys the schema as well
         case = replace(case, more_target=pick(rng, ["", "NA", case.more_target]))
-    stated = json.loads(facts_text(case))
-    Path(facts).write_text(json.dumps(stated | {"missing_values": missing}))
+    Path(facts).write_text(facts_text(case))
     found = []
 
     def compare(name, arguments, output=None):
@@ -134,24 +133,26 @@ def cli_differences(case, rng):
             facts,
             *terms,
             *how,
+            *missing,
             *dropping,
             "-o",
             "m.json",
         ]
     }
-    Path("person.json").write_text('{"person": "who", "rows_per_unit": 1}')
-    person = ["--person", "who"] if case.persons is not None else []
+    person = ["--person", "who", "--rows-per-unit", "1"] if case.persons is not None else []
     if case.numeric:
-        fits["plain"] = ["fit", data, *public, *terms, *how, *dropping, "-o", "m.json"]
-        if person:
-            fits["plain"] += ["--domain", "person.json"]
+        fits["plain"] = ["fit", data, *public, *person, *terms, *how, *dropping, "-o", "m.json"]
         if not person and not dropping:
             fits["stream"] = ["fit", data, data, *public, *terms, *how, "-o", "m.json"]
     name = pick(rng, list(fits))
     code = compare(name, fits[name], "m.json")
     if case.seed % 4 == 0:
-        compare("check", ["check", data, "--domain", facts, *how])
-        compare("facts", ["check", data, "--domain", facts, *how, "-o", "f.yaml", "--overwrite"])
+        compare("check", ["check", data, "--domain", facts, *how, *missing])
+        compare(
+            "init",
+            ["domain", "init", data, *target, *how[: 2 if "--decimal" in how else 4], "-o", "f.yaml", "--no-ask",
+             "--overwrite"],
+        )  # fmt: skip
     if code == 0:
         write_table(case, False, kind, data)
         assert run_command(*fits[name])[0] == 0
@@ -166,7 +167,7 @@ def cli_differences(case, rng):
             "--epsilon",
             str(epsilon),
             "--json",
-            *person,
+            *person[:2],
             *how,
             *dropping,
         ]

@@ -33,9 +33,8 @@ if TYPE_CHECKING:
     "File of facts to write (.yaml), with a line for every column: edit it, then --domain takes it.",
     required=False,
 )
-@opt.json_option
-@opt.takes("fit", "data", "ledger")
-def check(data: str | None, look: float | None, as_json: bool, options: opt.Options) -> None:
+@opt.takes("fit", "facts", "data", "columns", "ledger", "json")
+def check(data: str | None, look: float | None, options: opt.Options) -> None:
     """What `fit` would make of DATA and what it would cost: from the header and your options. Free without --look.
 
     Give it the words of the fit. With --n-samples, or --look, it also says what accuracy to expect, on made-up rows.
@@ -55,7 +54,7 @@ def check(data: str | None, look: float | None, as_json: bool, options: opt.Opti
         write_whole(options.output, facts_file(job).encode(), options.overwrite)
     if look is None:
         record, lines = describe(job)
-        emit(record, "\n".join([*lines, *_price(job, record)]), as_json)
+        emit(record, "\n".join([*lines, *_price(job, record)]), options.as_json)
         return
     if not job.is_table:
         raise ParameterError("--look needs named columns (CSV, Excel, Parquet).")
@@ -73,7 +72,7 @@ def check(data: str | None, look: float | None, as_json: bool, options: opt.Opti
         seen = [*str(found).splitlines(), *doubts(job, found)]
         lines += [f"{'look':<9} {show_name(line)}" for line in seen]
         lines.append(found.privacy_.headline + found.privacy_.caution_lines)
-        emit_paid(record, "\n".join(lines), job.ledger, as_json)
+        emit_paid(record, "\n".join(lines), job.ledger, options.as_json)
 
     keep_paid(readable(plain(plain_look(found))), "look.json", show)
 
@@ -106,9 +105,10 @@ def facts_file(job: Job) -> str:
     lines += [dump(stated, sort_keys=False, allow_unicode=True), "columns:\n"]
     for name in job.header:
         if name not in (options.target, options.person):
+            role = roles.get(name, "auto")
             fact = columns.get(name, {})
             if not fact.keys() & {"bounds", "categories"}:
-                fact = {"prepare": roles.get(name, "auto")} | fact
+                fact = {"prepare": role if isinstance(role, str) else "hash"} | fact
             text = dump({name: fact}, default_flow_style=None, width=10_000, allow_unicode=True)
             lines.append(f"  {text}")
     return "".join(lines)
@@ -203,6 +203,7 @@ def roles(job: Job) -> dict[str, list[str]]:
             role = "listed"
         else:
             role = stated.get(name, "auto")
+            role = role if isinstance(role, str) else "hash"
         found.setdefault(role, []).append(name)
     return found
 

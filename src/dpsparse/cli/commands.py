@@ -55,14 +55,8 @@ for _command in (budget, check, lab, audit, evaluate, tune):
 @program.command()
 @click.argument("data", nargs=-1, required=True)
 @opt.output("Model file to write (.json).", what="model file")
-@opt.option(
-    "--memory",
-    metavar="SIZE",
-    about="Stream the rows within this memory, such as 2GB; several files are always streamed.",
-)
-@opt.json_option
-@opt.takes("fit", "data", "ledger")
-def fit(data: tuple[str, ...], as_json: bool, options: opt.Options) -> None:
+@opt.takes("fit", "facts", "data", "columns", "ledger", "memory", "json")
+def fit(data: tuple[str, ...], options: opt.Options) -> None:
     """Train a private model on DATA: CSV, TSV, JSON lines, Excel, Parquet, svmlight; text also .gz, .bz2, .xz."""
     from dpsparse.cli.job import describe_job, read_rows, stream_rows
 
@@ -72,8 +66,8 @@ def fit(data: tuple[str, ...], as_json: bool, options: opt.Options) -> None:
     streamed = len(data) > 1 or options.memory is not None
     if streamed and job.prepares:
         raise ParameterError(
-            "Preparation, of which bounds of columns are a part, needs one file that memory holds. Join the files and "
-            "leave out --memory, or state --feature-bound for all columns instead."
+            "Preparation, of which --bounds is a part, needs one file that memory holds. Join the files and leave out "
+            "--memory, or state --feature-bound for all columns instead."
         )
     model = job.model()
     known = job.n_columns if job.prepares else job.options.n_features
@@ -91,7 +85,7 @@ def fit(data: tuple[str, ...], as_json: bool, options: opt.Options) -> None:
     path, record = keep_model(model, rows, job)
     terms = model.privacy_
     text = f"{path}: {summary(model)}\n{terms.headline}{terms.caution_lines}"
-    emit_paid(record, text, job.ledger, as_json)
+    emit_paid(record, text, job.ledger, options.as_json)
 
 
 @program.command()

@@ -30,15 +30,16 @@ from dpsparse.cli.output import emit_paid, keep_paid, stage, warn
     type=float,
     about="Clip the errors of a regressor to this; smaller means less noise.  [default: half the target range]",
 )
+@opt.option(
+    "--person", about="Column that identifies the person of a row; people are protected, not rows."
+)
 @opt.output("File to write as well (.json); `dpsparse report` makes a page of it.", required=False)
-@opt.json_option
-@opt.takes("person", "delta", "adjacency", "random_state", "data", "ledger")
+@opt.takes("delta", "adjacency", "random_state", "data", "ledger", "json")
 def evaluate(
     model: Path,
     data: str,
     metrics: tuple[str, ...],
     error_bound: float | None,
-    as_json: bool,
     options: opt.Options,
 ) -> None:
     """Private metrics of MODEL on the rows of DATA, each with an interval."""
@@ -83,6 +84,6 @@ def evaluate(
     def show() -> None:
         if path is not None:
             write_whole(path, text.encode(), options.overwrite)
-        emit_paid(record, str(report), ledger, as_json)
+        emit_paid(record, str(report), ledger, options.as_json)
 
     keep_paid(text, "report.json", show)

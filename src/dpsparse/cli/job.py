@@ -1,7 +1,7 @@
 """A fit that options describe: its facts, its account, its estimator, what every column is; and then its rows.
 
-A file of facts may say of a column that it is declared (bounds, categories), learnt privately, hashed, or dropped;
---prepare private has all others learnt. That is a decision about names of columns; it never depends on a cell.
+A column is declared (bounds, categories), learnt privately (--prepare private does that to all that nothing else was
+said about), hashed, or dropped. Which of these is a decision about names of columns; it never depends on a cell.
 """
 
 from __future__ import annotations
@@ -27,7 +27,10 @@ from dpsparse.cli.options import (
     adjacency_of,
     check_dropping,
     make_estimator,
+    names_of,
     open_ledger,
+    pair_of,
+    range_of,
     read_facts,
 )
 from dpsparse.cli.output import stage
@@ -48,8 +51,8 @@ if TYPE_CHECKING:
     from dpsparse.domain.file import Facts
 
 DECISIONS = (
-    "add --prepare private, or state what they are in a file of facts, --domain facts.yaml; "
-    "`dpsparse check DATA -o facts.yaml` writes one with a line for every column"
+    "--bounds COLUMN=LOW..HIGH, --categories COLUMN=A,B, --numbers, --dates or --categories COLUMN (learnt privately), "
+    "--hash, --text, --words or --drop COLUMN; or --prepare private for all of them"
 )
 
 
@@ -114,7 +117,7 @@ class Job:
         return [name for name in index_columns(self.header) if name not in said]
 
     @cached_property
-    def roles(self) -> dict[str, str]:
+    def roles(self) -> dict[str, Any]:
         """The roles of the columns of a raw table by name, those of row numbers among them."""
         return dict.fromkeys(self.index_columns, "drop") | self.facts.roles
 
@@ -162,12 +165,84 @@ def describe_job(options: Options, data: str | None = None) -> Job:
     """The job that these options describe."""
     options, facts = read_facts(options)
     options.layout  # noqa: B018  refuses what is no separator or encoding
-    job = Job(options, facts, open_ledger(options), data)
+    job = Job(options, _with_columns(options, facts), open_ledger(options), data)
     check_dropping(options, adjacency_of(options, job.ledger))
     return job
 
 
 # ---- raw tables -----------------------------------------------------------------------------------
+
+
+def _with_columns(options: Options, facts: Facts) -> Facts:
+    """The facts with what the options say about columns; options win over a file."""
+    domain, roles = facts.domain, dict(facts.roles)
+    bounds, categories = dict(domain.bounds or {}), dict(domain.categories or {})
+    fill, stated = dict(domain.fill or {}), dict[str, str]()
+
+    def state(column: str, option: str) -> str:
+        if column in stated:
+            raise ParameterError(
+                f"Column {column!r} is stated twice: {stated[column]} and {option}."
+            )
+        stated[column] = option
+        for known in (bounds, categories, roles):
+            known.pop(column, None)
+        return column
+
+    for text in options.bounds:
+        column, pair = pair_of(text, "--bounds", "age=0..120")
+        try:
+            bounds[state(column, "--bounds")] = range_of(pair)
+        except ValueError:
+            raise ParameterError(
+                f"--bounds {text!r} must be written like --bounds age=0..120."
+            ) from None
+    for text in options.categories:
+        if "=" in text:
+            column, names = pair_of(text, "--categories", "sex=f,m")
+            categories[state(column, "--categories")] = names_of([names])
+        else:
+            for column in names_of([text]):
+                roles[state(column, "--categories")] = "category"
+    for text in options.hashed:
+        columns, sign, width = text.rpartition("=")
+        for column in names_of([columns if sign else text]):
+            roles[state(column, "--hash")] = _hashed(width, text) if sign else "hash"
+    for option, role, typed in (
+        ("--numbers", "number", options.numbers),
+        ("--dates", "date", options.dates),
+        ("--text", "text", options.texts),
+        ("--words", "words", options.words),
+        ("--drop", "drop", options.drop),
+    ):
+        for column in names_of(typed):
+            roles[state(column, option)] = role
+    for text in options.fills:
+        column, value = pair_of(text, "--fill", "age=40")
+        fill[column] = _number_or_text(value)
+    return replace(
+        facts,
+        domain=replace(
+            domain, bounds=bounds or None, categories=categories or None, fill=fill or None
+        ),
+        roles=roles,
+        missing_values=tuple(names_of(options.missing_values)) or facts.missing_values,
+    )
+
+
+def _hashed(width: str, text: str) -> Any:
+    from dpsparse.preprocessing import HashingEncoder
+
+    if not width.strip().isdecimal() or not 0 < int(width) < 2**31:
+        raise ParameterError(f"--hash {text!r} must be written like --hash employer=128.")
+    return HashingEncoder(int(width))
+
+
+def _number_or_text(text: str) -> Any:
+    try:
+        return float(text)
+    except ValueError:
+        return text
 
 
 def _make_pipeline(model: Any, job: Job, ledger: Any, random_state: int | None) -> Any:
@@ -191,7 +266,7 @@ def _make_pipeline(model: Any, job: Job, ledger: Any, random_state: int | None) 
     rest = "auto" if options.prepare == "private" else None
     if open_ and rest is None:
         raise ParameterError(
-            f"These columns need a decision: {shown_columns(open_, names)}. For them {DECISIONS}."
+            f"These columns need a decision: {shown_columns(open_, names)}. Add for each {DECISIONS}."
         )
     table = DPTablePreparer.from_domain(
         domain, roles, rest=rest, missing_values=job.facts.missing_values
@@ -221,7 +296,7 @@ def undecided(names: Sequence[str]) -> SchemaError:
     """A table that is not of numbers alone, and all columns: which ones hold other cells is not revealed."""
     return SchemaError(
         "The table holds cells that are no finite numbers: names, dates or missing values. In which columns is not "
-        "revealed, as one row could decide it. For all columns "
+        "revealed, as one row could decide it. Say for every column what it is: add "
         f"{DECISIONS}. The columns are: {shown_columns(names, names)}. Nothing was spent."
     )
 
@@ -234,7 +309,9 @@ def check_scales(model: Any, names: Any, streamed: bool = False) -> None:
     except DomainError:
         if names is None:
             raise
-        in_memory = ", or their bounds in a file of facts (--domain), or have scales learnt: --prepare private"
+        in_memory = (
+            ", or --bounds COLUMN=LOW..HIGH for each, or have scales learnt: --prepare private"
+        )
         raise ParameterError(
             f"The method needs the public scale of these columns: {shown_columns(names, names)}. State "
             f"--feature-bound 1 if all entries lie in [-1, 1]{'' if streamed else in_memory}. Nothing was spent."

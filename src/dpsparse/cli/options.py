@@ -27,18 +27,25 @@ NEIGHBOURS = click.Choice(["add-remove", "replace-one"])
 
 
 class Range(click.ParamType):  # type: ignore[type-arg]
-    """Two rising numbers in one word, LOW..HIGH."""
+    """Two rising numbers in one word, LOW..HIGH, as in --bounds."""
 
     name = "LOW..HIGH"
 
     def convert(self, value: Any, param: Any, ctx: Any) -> tuple[float, float]:
         if isinstance(value, tuple):
             return value
-        low, _, high = value.partition("..")
         try:
-            return float(low), float(high)
+            return range_of(value)
         except ValueError:
             self.fail(f"{value!r} must be written like 0..10, without spaces.", param, ctx)
+
+
+def range_of(text: str) -> tuple[float, float]:
+    """The numbers of LOW..HIGH; ValueError where it is something else."""
+    low, dots, high = text.partition("..")
+    if not dots:
+        raise ValueError
+    return float(low), float(high)
 
 
 # ---- the record -----------------------------------------------------------------------------------
@@ -54,7 +61,8 @@ def _in(group: str) -> Callable[..., Any]:
     return make
 
 
-_fit, _data, _pay = map(_in, ("fit", "data", "ledger"))
+_fit, _fact, _data, _column = map(_in, ("fit", "facts", "data", "columns"))
+_pay, _memory, _json = map(_in, ("ledger", "memory", "json"))
 _file = click.Path(dir_okay=False)
 
 
@@ -79,22 +87,22 @@ class Options:
         about="Seed of the noise, for experiments: NOT private.")
 
     # Public facts.
-    domain_file: str | None = _fit("--domain", type=_file,
-        about="File with public facts about table and columns (`dpsparse check -o` writes one); options override it.")
-    classes: str | None = _fit("--classes",
+    domain_file: str | None = _fact("--domain", type=_file,
+        about="File with public facts (YAML, JSON, TOML; `dpsparse check -o` writes one); options override it.")
+    classes: str | None = _fact("--classes",
         about="The labels that may occur, such as 0,1 or no,yes: a classifier. "
         "Of two labels, positive weights speak for the last.")
-    target_range: tuple[float, float] | None = _fit("--target-range", type=Range(), metavar="LOW..HIGH",
+    target_range: tuple[float, float] | None = _fact("--target-range", type=Range(), metavar="LOW..HIGH",
         about="Fit a regressor; targets lie between these.")
-    feature_bound: float | None = _fit("--feature-bound", type=float,
+    feature_bound: float | None = _fact("--feature-bound", type=float,
         about="Clip entries to this, in columns that are not prepared.")
-    n_samples: int | None = _fit("--n-samples", type=int,
+    row_norm: float | None = _fact("--row-norm", type=float, about="Scale rows down to this L2 norm.")
+    n_samples: int | None = _fact("--n-samples", type=int,
         about="The number of rows, if public, or a guess; it has no influence on privacy.")
-    person: str | None = _fit("--person", metavar="COLUMN",
+    person: str | None = _fact("--person", metavar="COLUMN",
         about="Column that identifies the person of a row; people are protected with all of their rows.")
-    prepare: str | None = _fit("--prepare", type=click.Choice(["private"]),
-        about="Learn kinds, scales, categories and missing values of columns within epsilon, where --domain does not "
-        "state them.")
+    rows_per_unit: int | None = _fact("--rows-per-unit", type=int,
+        about="Use at most this number of rows of a person, chosen at random.")
 
     # How the file is written.
     target: str | None = _data("--target", about="Column to predict.")
@@ -105,7 +113,7 @@ class Options:
     zero_based: bool = _data("--zero-based", default=False, is_flag=True,
         about="The first feature of a svmlight file is 0.")
     file_format: str | None = _data("--format",
-        about="Format of the file, if its name does not show it: svmlight, csv, tsv, jsonl, xlsx or parquet.")
+        about="Format of the file, if its name does not show it: svmlight, csv, tsv, jsonl, json, xlsx or parquet.")
     sep: str | None = _data("--sep", metavar="CHARACTER",
         about="Separator of cells: ';' or '|' or tab.  [default: a comma, in .tsv files a tab]")
     decimal: str | None = _data("--decimal", type=click.Choice([".", ","]),
@@ -115,16 +123,43 @@ class Options:
     drop_missing_target: bool = _data("--drop-missing-target", default=False, is_flag=True,
         about="Leave out rows without a target, instead of refusing the table. Their number is not shown.")
 
+    # What the columns of a raw table are.
+    prepare: str | None = _column("--prepare", type=click.Choice(["private", "declared"]),
+        about="private: kinds, scales, categories and missing values of columns are learnt within epsilon; "
+        "declared: only what the options below and --domain state is used.")
+    bounds: tuple[str, ...] = _column("--bounds", default=(), multiple=True, metavar="COLUMN=LOW..HIGH",
+        about="Public bounds of a column of numbers; repeatable.")
+    categories: tuple[str, ...] = _column("--categories", default=(), multiple=True, metavar="COLUMN[=A,B]",
+        about="Public categories of a column; without a list they are learnt privately. Repeatable.")
+    numbers: tuple[str, ...] = _column("--numbers", default=(), multiple=True, metavar="COLUMNS",
+        about="Columns of numbers whose scales are learnt privately.")
+    dates: tuple[str, ...] = _column("--dates", default=(), multiple=True, metavar="COLUMNS",
+        about="Columns of dates, with times or without (2020-01-31, 31.1.2020 14:30, day first), learnt like numbers; "
+        "years and time stamps are numbers.")
+    hashed: tuple[str, ...] = _column("--hash", default=(), multiple=True, metavar="COLUMNS[=WIDTH]",
+        about="Columns of any values, hashed into WIDTH columns; costs nothing.  [default: 64]")
+    texts: tuple[str, ...] = _column("--text", default=(), multiple=True, metavar="COLUMNS",
+        about="Columns of text, with hashed words; costs nothing.")
+    words: tuple[str, ...] = _column("--words", default=(), multiple=True, metavar="COLUMNS",
+        about="Columns of text, with a vocabulary that is learnt privately.")
+    fills: tuple[str, ...] = _column("--fill", default=(), multiple=True, metavar="COLUMN=VALUE",
+        about="Public constant for the missing values of a column; repeatable.")
+    missing_values: tuple[str, ...] = _column("--missing-values", default=(), multiple=True, metavar="WORDS",
+        about="Words and numbers that stand for a missing value, as none,-9, besides an empty cell, NA, NaN and null; "
+        "repeatable.")
+
     # Who pays.
     ledger_path: str | None = _pay("--ledger",
         about="Account that pays: a file made by `dpsparse budget create`, or postgresql://...")
     dataset: str = _pay("--dataset", default="default", about="Account within the ledger.")
     partition: str | None = _pay("--partition", about="Name of the part of the rows that is used; parts share no row.")
 
-    # The help texts of these are those of the command.
-    output: Path | None = None
+    # What comes out.
+    output: Path | None = None  # the help text of these two is that of the command
     overwrite: bool = False
-    memory: str | None = None
+    memory: str | None = _memory("--memory", metavar="SIZE",
+        about="Stream the rows within this memory, such as 2GB; several files are always streamed.")
+    as_json: bool = _json("--json", default=False, is_flag=True, about="One JSON object on stdout.")
     # fmt: on
 
     @property
@@ -321,7 +356,7 @@ def read_facts(options: Options) -> tuple[Options, Facts]:
     from dpsparse.domain.file import Facts, read
     from dpsparse.io.tables import label_list
 
-    names = ("target_range", "feature_bound", "n_samples")
+    names = ("target_range", "feature_bound", "row_norm", "n_samples", "rows_per_unit")
     stated: dict[str, Any] = {
         name: getattr(options, name) for name in names if getattr(options, name) is not None
     }
@@ -329,24 +364,18 @@ def read_facts(options: Options) -> tuple[Options, Facts]:
         stated["unit"] = "person"
     if options.classes is not None:
         stated["classes"] = label_list(options.classes)
-    if "target_range" in stated:
-        stated["target_bound"] = None
-    facts = Facts(Domain()) if options.domain_file is None else read(options.domain_file)
-    dropped = options.dropped
-    for fact in ("bounds", "categories", "fill"):
-        of_columns = getattr(facts.domain, fact) or {}
-        kept = {name: value for name, value in of_columns.items() if name not in dropped}
-        stated[fact] = kept or None
-    facts = replace(
-        facts,
-        domain=replace(facts.domain, **stated),
-        roles=facts.roles | dict.fromkeys(dropped, "drop"),
-    )
-    options = replace(
-        options,
-        target=options.target or facts.target,
-        person=options.person or facts.person,
-    )
+    if options.domain_file is None:
+        facts = Facts(Domain(**stated))
+    else:
+        facts = read(options.domain_file)
+        if "target_range" in stated:
+            stated["target_bound"] = None
+        facts = replace(facts, domain=replace(facts.domain, **stated))
+        options = replace(
+            options,
+            target=options.target or facts.target,
+            person=options.person or facts.person,
+        )
     if options.person is not None and options.person == options.target:
         raise ParameterError(
             "--target and --person name the same column; a target names no person."

@@ -29,9 +29,8 @@ if TYPE_CHECKING:
     help="Values of a hyper-parameter or of the threshold, such as n_nonzero=[10,30,null]; all combinations are tried. "
     "Public: not made from the data. Repeatable.  [default: numbers of weights, and thresholds of a classifier]",
 )
-@opt.json_option
-@opt.takes("fit", "data", "ledger")
-def tune(data: str, listed: tuple[str, ...], as_json: bool, options: opt.Options) -> None:
+@opt.takes("fit", "facts", "data", "columns", "ledger", "json")
+def tune(data: str, listed: tuple[str, ...], options: opt.Options) -> None:
     """Choose hyper-parameters on DATA privately and train: epsilon is what the whole search spends."""
     from dpsparse.cli.job import describe_job, read_rows
     from dpsparse.model_selection import DPSearchCV
@@ -73,7 +72,7 @@ def tune(data: str, listed: tuple[str, ...], as_json: bool, options: opt.Options
     terms = search.privacy_
     promise = f"{terms.headline}, the whole search{terms.caution_lines}"
     text = f"{path}: {summary(model)}\nchosen: {words}\n{promise}"
-    emit_paid(record, text, job.ledger, as_json)
+    emit_paid(record, text, job.ledger, options.as_json)
 
 
 def default_candidates(job: Job) -> dict[str, list[Any]]:

@@ -130,7 +130,7 @@ class Domain:
         if m is not None and self.unit == "row":
             raise DomainError(
                 "Domain.rows_per_unit is about persons; declare unit='person'.",
-                in_options="rows_per_unit is about persons; name their column: --person COLUMN.",
+                in_options="--rows-per-unit is about persons; name their column: --person COLUMN.",
             )
         if isinstance(self.classes, str):
             if self.classes != OBSERVED:
@@ -203,7 +203,7 @@ class Domain:
             if names is None:
                 raise DomainError(
                     "Domain.bounds names columns, and X has no names; pass a data frame, or bounds in order.",
-                    in_options="Bounds are for named columns (CSV, Parquet); this data has none.",
+                    in_options="--bounds are for named columns (CSV, Parquet); this data has none.",
                 )
             missing = [name for name in names if name not in self.bounds]
             if missing:
@@ -220,7 +220,7 @@ class Domain:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Domain:
-        """The facts of a file: YAML or JSON."""
+        """The facts of a file: YAML, JSON or TOML."""
         from dpsparse.domain.file import read
 
         return read(path).domain
@@ -265,6 +265,7 @@ class Domain:
             name = "target_range" if name == "target_bound" else name
             example, typed = {  # in Python, and as an option
                 "feature_bound": ("1.0", "1"),
+                "row_norm": ("1.0", "1"),
                 "classes": ("[0, 1]", "0,1"),
                 "n_samples": ("10_000", "10000"),
                 "target_range": ("(0.0, 10.0)", "0..10"),
@@ -272,7 +273,7 @@ class Domain:
             }[name]
             raise DomainError(
                 f"{method} needs the public fact Domain.{name}; declare it: Domain({name}={example}).",
-                in_options=f"{method} needs a public fact; state --{name.replace('_', '-')} {typed}.",
+                in_options=f"{method} needs a public fact; state {_option(name)} {typed}.",
             )
         return value
 
@@ -356,6 +357,10 @@ def _is_range(pair: Any) -> bool:
     return sound and -HUGE <= pair[0] < pair[1] <= HUGE
 
 
+def _option(name: str) -> str:
+    return f"--{name.replace('_', '-')}"
+
+
 def _wrong(name: str, rest: str) -> DomainError:
     """A fact that cannot be, under its name in Python and on the command line."""
-    return DomainError(f"Domain.{name} {rest}", in_options=f"{name} {rest}")
+    return DomainError(f"Domain.{name} {rest}", in_options=f"{_option(name)} {rest}")

@@ -1,4 +1,4 @@
-"""Declared facts as a small file that a data protection officer can read: YAML or JSON.
+"""Declared facts as a small file that a data protection officer can read: YAML, JSON or TOML.
 
     classes: [alive, dead]            what Domain(...) takes, under its own names
     n_samples: 26000
@@ -16,6 +16,7 @@ A file holds what somebody stated; nothing in it is taken from rows.
 from __future__ import annotations
 
 import os
+import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from functools import cache
@@ -41,7 +42,7 @@ class Facts:
     domain: Domain
     target: str | None = None
     person: str | None = None
-    roles: dict[str, str] = field(default_factory=dict)
+    roles: dict[str, Any] = field(default_factory=dict)
     missing_values: tuple[str, ...] = ()
 
 
@@ -112,11 +113,16 @@ def _parsed(path: Path) -> Any:
         raise ParameterError(f"{path} cannot be read: {error.strerror}.") from None
     except UnicodeDecodeError:
         raise ParameterError(f"{path} is not a text in UTF-8.") from None
-    is_json = path.suffix.lower() == ".json"
+    kind = path.suffix.lower()
     try:
-        return parsed(text) if is_json else import_yaml().load(text, _loader())
+        if kind == ".toml":
+            return tomllib.loads(text)
+        if kind == ".json":
+            return parsed(text)
+        return import_yaml().load(text, _loader())
     except (ValueError, RecursionError, import_yaml().YAMLError):
-        raise ParameterError(f"{path} is not a {'JSON' if is_json else 'YAML'} file.") from None
+        named = {".toml": "TOML", ".json": "JSON"}.get(kind, "YAML")
+        raise ParameterError(f"{path} is not a {named} file.") from None
 
 
 def import_yaml() -> Any:

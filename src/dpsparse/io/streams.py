@@ -1,7 +1,7 @@
 """Any file with named columns as one stream of batches of cells; every reader of tables starts here.
 
     text       CSV, TSV: cells are texts without blanks around them
-    JSON       a line for every object
+    JSON       a line for every object, or one array of objects
     Excel      the first sheet, whose first row names the columns
     Arrow      Parquet files; batches of polars, DuckDB and Arrow datasets
 
@@ -41,6 +41,7 @@ FORMATS = {
     "csv": (".csv",),
     "tsv": (".tsv",),
     "jsonl": (".jsonl", ".ndjson"),
+    "json": (".json",),
     "xlsx": (".xlsx",),
     "parquet": (".parquet", ".pq"),
 }
@@ -106,7 +107,7 @@ def format_of(path: Path) -> str:
         if suffix in suffixes:
             return kind
     unknown = (
-        f"The name {path.name} does not say its format; name it .svm, .csv, .tsv, .jsonl, .xlsx or .parquet "
+        f"The name {path.name} does not say its format; name it .svm, .csv, .tsv, .jsonl, .json, .xlsx or .parquet "
         "(text also .gz, .bz2, .xz), or"
     )
     raise SchemaError(
@@ -123,8 +124,8 @@ def open_stream(
     if kind in ("csv", "tsv"):
         with _open_text(path, layout) as text:
             yield _text_stream(path, text, layout.separator(kind))
-    elif kind == "jsonl":
-        yield _json_stream(path, layout, stated)
+    elif kind in ("json", "jsonl"):
+        yield _json_stream(path, kind, layout, stated)
     elif kind == "xlsx":
         with _open_sheet(path) as rows:
             yield _sheet_stream(path, rows)
@@ -334,13 +335,20 @@ def _cut_quickly(
 # ---- JSON -----------------------------------------------------------------------------------------
 
 
-def _json_stream(path: Path, layout: Layout, stated: Sequence[str] | None) -> Stream:
+def _json_stream(path: Path, kind: str, layout: Layout, stated: Sequence[str] | None) -> Stream:
+    shape = "one JSON object a line" if kind == "jsonl" else "one array of JSON objects"
+    refused = SchemaError(f"{path.name} must hold {shape}.")
+
     def objects() -> Iterator[dict[str, Any]]:
         with _open_text(path, layout) as text:
-            for line in filter(str.strip, text):
-                row = json.loads(line)
+            rows: Any = map(json.loads, filter(str.strip, text))
+            if kind == "json":
+                rows = json.load(text)
+                if not isinstance(rows, list):
+                    raise refused
+            for row in rows:
                 if not isinstance(row, dict):
-                    raise SchemaError(f"{path.name} must hold one JSON object a line.")
+                    raise refused
                 yield row
 
     def batches(wanted: Sequence[str], numbers: Collection[str]) -> Iterator[Columns]:

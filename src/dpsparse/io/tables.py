@@ -90,7 +90,7 @@ def read_table(
         Public width of a svmlight file.
     zero_based : bool, default=False
         Whether the first feature of a svmlight file is 0.
-    format : {"svmlight", "csv", "tsv", "jsonl", "xlsx", "parquet"} or None, default=None
+    format : {"svmlight", "csv", "tsv", "jsonl", "json", "xlsx", "parquet"} or None, default=None
         None follows the file's name.
     sep : str or None, default=None
         What separates the cells of a text file, such as ``";"`` or ``"|"``; None is a comma, in .tsv files a tab.

@@ -189,8 +189,8 @@ class BaseDPLinearModel(FittedLinearModel):
                 raise ParameterError(
                     f"{name} and persons with several rows: {refusal} Declare Domain(rows_per_unit=1), which "
                     "keeps one row of every person at random.",
-                    in_options=f"{name} and persons with several rows: {refusal} State rows_per_unit: 1 in a file of "
-                    "facts (--domain), which keeps one row of every person at random.",
+                    in_options=f"{name} and persons with several rows: {refusal} State --rows-per-unit 1, which keeps "
+                    "one row of every person at random.",
                 )
 
     def _why_one_row(self) -> str:
@@ -379,7 +379,7 @@ class BaseDPLinearModel(FittedLinearModel):
         if self._domain.bounds is not None:
             raise DomainError(
                 "Domain.bounds by column is for tables in memory; elsewhere use Domain(feature_bound=...).",
-                in_options="Bounds of columns are for tables in memory; state --feature-bound, or leave out --memory.",
+                in_options="--bounds is for tables in memory; state --feature-bound, or leave out --memory.",
             )
 
     def _check_scales(self, names: Any) -> None:
