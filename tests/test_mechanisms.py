@@ -26,7 +26,7 @@ from dpsparse.accounting import (
 )
 from dpsparse.audit import law
 from dpsparse.audit.noise import noise_p_value
-from dpsparse.audit.recorded import RecordedReleases
+from dpsparse.audit.recorded import RecordedReleases, Run, Tape
 from dpsparse.audit.replay import compare_by_phase
 from dpsparse.exceptions import CalibrationError
 from dpsparse.mechanisms import MECHANISMS, Answer, CommonNames, Picks, Release
@@ -124,7 +124,9 @@ def rows(y):
 
 
 def recorded(y, adjacency, script=None, count=1, seed=0):
-    releases = RecordedReleases(plan(adjacency, count), make_generator(seed), script)
+    followed = plan(adjacency, count)
+    past = None if script is None else Tape(runs=[Run("", followed, script)])
+    releases = RecordedReleases(followed, make_generator(seed), Tape(script=past))
     for _ in range(count):
         releases.release("counts", NoisyCounts.paid_by(rows(y).class_counts(3)))
     return releases.entries

@@ -21,7 +21,6 @@ from threading import local
 import numpy as np
 
 LONG = 2**15  # entries that are worth a thread: as many as another looks at while it wakes up
-_WIDE = 2**22  # sums up to this many entries get one accumulator a thread
 _mine = local()
 
 
@@ -116,7 +115,8 @@ def sum_over_rows(
 ) -> None:
     """add(start, stop, out) for blocks of rows; each thread has its own accumulator where they are small. On a machine
     of many cores these take no more memory than the rows, or 32 MB."""
-    most = 1 if out.size > _WIDE else 2 + max(n_entries, _WIDE) // max(out.size, 1)
+    wide = 2**22  # entries of a sum that one thread adds alone
+    most = 1 if out.size > wide else 2 + max(n_entries, wide) // max(out.size, 1)
     edges = _edges(n_rows, n_entries, most)
     mine = [out, *(np.zeros_like(out) for _ in edges[2:])]
     in_threads(lambda b: add(edges[b], edges[b + 1], mine[b]), range(len(mine)), len(mine))

@@ -89,7 +89,7 @@ def test_a_run_inside_is_planned_for_its_price():
 
     budget = Budget(1.0, DELTA)
     budget.gaussian("scales", 0.2, numbers=4)
-    budget.nested("model", REST, plan)
+    budget.nested("model", REST, lambda price: plan(price).phases)
     phases = budget.phases()
     assert [phase.name for phase in phases] == ["scales", "steps"]
     assert 1.0 - 2e-4 <= spent(phases) <= 1.0

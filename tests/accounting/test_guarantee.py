@@ -10,8 +10,10 @@ import mpmath
 import pytest
 
 from dpsparse.accounting import Exponential, Gaussian, Guarantee, NonPrivate, Phase, Plan, Repeated
-from dpsparse.accounting.guarantee import RAW
+from dpsparse.accounting.guarantee import RAW, SEEDED
 from dpsparse.exceptions import CalibrationError, ParameterError, UnknownEventError
+
+WITH_A_SEED = {"proven": False, "randomness": SEEDED}
 
 
 def make(**changes):
@@ -36,7 +38,7 @@ def test_the_headline_is_one_line():
     assert raw.headline == "(1, 1e-6)-DP of the raw table, replace one row, proven"
     # Rounded up: a printed guarantee never understates the loss.
     assert make(epsilon=1.2345671, delta=1.0000001e-6).headline.startswith("(1.23457, 1.00001e-6)")
-    assert make().seeded().headline.startswith("NOT PRIVATE: seeded")
+    assert make(**WITH_A_SEED).headline.startswith("NOT PRIVATE: seeded")
     bare = make(epsilon=math.inf, proven=False, events=(("fit", NonPrivate()),))
     assert bare.headline.startswith("NOT PRIVATE: no noise")
     assert make(proven=False).headline == "NOT PRIVATE: its noise is without a proof"
@@ -55,15 +57,15 @@ def test_the_text_names_everything_an_officer_asks():
         "docs/proofs/accounting.md",
     ):
         assert words in text
-    assert "epsilon is infinite" in str(make().seeded())
-    assert "seed" in str(make().seeded())
+    assert "epsilon is infinite" in str(make(**WITH_A_SEED))
+    assert "seed" in str(make(**WITH_A_SEED))
 
 
 @pytest.mark.parametrize(
     "guarantee",
     [
         make(epsilon=0.1 + 0.2, delta=1 / 3 * 1e-7, events=(("select", Exponential(0.01)),)),
-        make().seeded(),
+        make(**WITH_A_SEED),
         make(epsilon=math.inf, delta=1.0, proven=False, events=(("fit", NonPrivate()),)),
         make(adjacency="replace-one", unit="one patient, at most one row each"),
     ],

@@ -8,7 +8,7 @@ import pytest
 
 click_testing = pytest.importorskip("click.testing")
 
-from dpsparse.audit.command import audit, read_config  # noqa: E402
+from dpsparse.cli.audit import audit, read_config  # noqa: E402
 from dpsparse.exceptions import ParameterError  # noqa: E402
 
 CONFIG = """

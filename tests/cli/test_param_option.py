@@ -6,7 +6,7 @@ import pytest
 
 from dpsparse import Ledger
 from dpsparse import methods as estimators
-from dpsparse.audit.command import read_config
+from dpsparse.cli.audit import read_config
 from dpsparse.cli.options import methods
 from dpsparse.exceptions import ParameterError
 from dpsparse.methods.base import hyper_parameters

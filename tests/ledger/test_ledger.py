@@ -26,7 +26,13 @@ from dpsparse.accounting import (
     calibrate,
     epsilon,
 )
-from dpsparse.exceptions import BudgetError, BudgetWarning, LedgerError, LedgerRolledBackError
+from dpsparse.exceptions import (
+    BudgetError,
+    BudgetWarning,
+    LedgerError,
+    LedgerRolledBackError,
+    ParameterError,
+)
 from dpsparse.ledger import Ledger
 from dpsparse.ledger import store as ledger_store
 from dpsparse.ledger.filter import price_of
@@ -73,12 +79,17 @@ def test_create_open_and_check(path):
         {"epsilon": "1", "delta": 1e-6},
         {"epsilon": 1.0, "delta": 0.0},
         {"epsilon": 1.0, "delta": 1.0},
-        {"epsilon": 1.0, "delta": 1e-6, "adjacency": "neighbour"},
     ],
 )
 def test_bad_terms_are_refused(arguments):
     with pytest.raises(LedgerError):
         Ledger(**arguments)
+
+
+@pytest.mark.parametrize("choice", [{"adjacency": "neighbour"}, {"unit": "house"}, {"unit": ""}])
+def test_bad_choices_are_refused(choice):
+    with pytest.raises(ParameterError, match="must be one of"):
+        Ledger(epsilon=1.0, delta=1e-6, **choice)
 
 
 def test_composition_is_by_curve_and_not_by_adding_epsilons():

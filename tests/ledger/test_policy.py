@@ -67,7 +67,7 @@ def test_what_the_policy_forbids_is_refused_and_spends_nothing(book, asked, says
     assert ledger.history() == []
 
 
-def test_methods_inside_a_search_or_pipeline_count(tmp_path):
+def test_methods_inside_a_search_or_pipeline_count(tmp_path, monkeypatch):
     """A policy that allowed DPSearchCV refused every search: plans call it by what it searches, too."""
     search = DPSearchCV(DPGradientClassifier(DOMAIN), {"n_nonzero": [1, 2]}).plan(20)
     pipe = DPPipeline(
@@ -81,7 +81,8 @@ def test_methods_inside_a_search_or_pipeline_count(tmp_path):
         ):
             policy = tmp_path / "policy.toml"
             policy.write_text(f"[release]\nmethods = {json.dumps(allowed)}\n")
-            ledger = Ledger(epsilon=3.0, delta=1e-6, policy=policy)
+            monkeypatch.setenv("DPSPARSE_POLICY", str(policy))
+            ledger = Ledger(epsilon=3.0, delta=1e-6)
             assert ledger.would_allow(asked) is holds
 
 
@@ -110,7 +111,8 @@ def test_an_account_older_than_its_policy_is_held_to_it(tmp_path):
 def test_nobody_escapes_by_bringing_another_policy_a_link_or_a_pickle(book, tmp_path, monkeypatch):
     loose = tmp_path / "loose.toml"
     loose.write_text("[release]\nepsilon = 100\n")
-    ledger = Ledger(book, epsilon=3.0, delta=1e-6, policy=loose)
+    monkeypatch.setenv("DPSPARSE_POLICY", str(loose))
+    ledger = Ledger(book, epsilon=3.0, delta=1e-6)
     link = tmp_path / "elsewhere"
     link.symlink_to(book)
     for account in (ledger, pickle.loads(pickle.dumps(ledger)), Ledger(link)):
@@ -145,6 +147,7 @@ def test_a_policy_that_is_not_understood_is_no_permission(book, text):
         ledger.would_allow(plan(epsilon=0.5))
 
 
-def test_a_missing_policy_is_an_error(tmp_path):
+def test_a_missing_policy_is_an_error(tmp_path, monkeypatch):
+    monkeypatch.setenv("DPSPARSE_POLICY", str(tmp_path / "gone.toml"))
     with pytest.raises(LedgerError, match="cannot be read"):
-        Ledger(epsilon=3.0, delta=1e-6, policy=tmp_path / "gone.toml")
+        Ledger(epsilon=3.0, delta=1e-6)

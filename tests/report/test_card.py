@@ -5,6 +5,7 @@ import re
 import shutil
 import subprocess
 from html.parser import HTMLParser
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ from dpsparse.accounting import Exponential, Gaussian, NonPrivate, Repeated, Seq
 from dpsparse.datasets import make_sparse_classification
 from dpsparse.evaluation import Estimate
 from dpsparse.report import privacy_card
-from dpsparse.report.quality import _verdict
+from dpsparse.report.card import _verdict, how_good
 
 X, Y = make_sparse_classification(400, 120)
 DOMAIN = Domain(row_norm=1.0, classes=[0, 1], n_samples=400)
@@ -328,7 +329,9 @@ def test_a_weight_of_a_drowned_column_is_never_clear():
     model.feature_names_ = tuple(f"c{j}" for j in range(120))
     name = largest_weights(model, 1)[0].name
     assert largest_weights(model, 30)[0].clear
-    shown = {w.name: w.clear for w in largest_weights(model, 30, drowned=frozenset({name}))}
+    step = SimpleNamespace(missing_share_=np.array([1.0, 0.2]), feature_names_in_=[name, "other"])
+    pipe = SimpleNamespace(model_=model, steps_=[("numbers", step)])
+    shown = {w.name: w.clear for w in largest_weights(pipe, 30)}
     assert shown[name] is False
     table = {"age": np.random.default_rng(0).uniform(0, 90, 40), "size": np.arange(40.0)}
     pipe = DPPipeline(
@@ -363,7 +366,6 @@ def test_a_weight_of_a_drowned_column_is_never_clear():
 def test_a_column_that_drowned_inside_the_fit_is_never_clear(tmp_path):
     """The second column is empty: its scale is noise, whatever its weight is."""
     from dpsparse.models.files import load, save
-    from dpsparse.report.quality import how_good
     from dpsparse.report.weights import clear_weights, largest_weights
 
     rng = np.random.default_rng(0)
@@ -391,8 +393,6 @@ def test_a_column_that_drowned_inside_the_fit_is_never_clear(tmp_path):
 
 def test_few_models_of_pure_noise_have_a_clear_weight():
     """The bar is for all weights at once: of 400 models of noise 5 % have one, and 8 % are five deviations away."""
-    from types import SimpleNamespace
-
     from dpsparse.report.weights import clear_weights
 
     rng = np.random.default_rng(1)

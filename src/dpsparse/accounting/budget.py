@@ -19,7 +19,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Final, Protocol
+from typing import Final
 
 from dpsparse._checks import safe_repr
 from dpsparse.accounting.conversion import LIMIT, gaussian_epsilon, last_affordable, loss_spread
@@ -144,13 +144,6 @@ def _start(
 REST: Final = None  # the share of the one line that takes what the other lines leave
 
 
-class Priced(Protocol):
-    """A plan, or anything else with phases."""
-
-    @property
-    def phases(self) -> tuple[Phase, ...]: ...
-
-
 @dataclass(frozen=True)
 class _Line:
     """`phases` gives what the line pays for, from the parameter of the line."""
@@ -224,13 +217,11 @@ class Budget:
 
         self._lines.append(_Line(name, share, phases))
 
-    def nested(self, name: str, share: float | None, make: Callable[[float], Priced]) -> None:
-        """A run inside this one; `make(epsilon)` is its plan at that price."""
-
-        def phases(mu: float) -> tuple[Phase, ...]:
-            return make(self._price(name, mu)).phases
-
-        self._lines.append(_Line(name, share, phases, nested=True))
+    def nested(
+        self, name: str, share: float | None, make: Callable[[float], tuple[Phase, ...]]
+    ) -> None:
+        """A run inside this one; `make(epsilon)` are the phases of its plan at that price."""
+        self._lines.append(_Line(name, share, lambda mu: make(self._price(name, mu)), nested=True))
 
     def fixed(self, name: str, event: Event, note: str = "") -> None:
         """An event whose price the user has set; the other lines share what it leaves."""

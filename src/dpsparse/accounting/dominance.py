@@ -225,8 +225,6 @@ def _table() -> tuple[list[int], list[float], list[float]]:
 
 # What the certificate of an objective perturbation leaves unchecked.
 LEAK = 1e-30
-# Its parameter is computed for mu rounded up to a power of this: plans try many a mu, and each takes a while.
-_STEP = 2.0 ** (1.0 / 64.0)
 
 
 def perturbation_mu(event: ObjectivePerturbation) -> tuple[float, float]:
@@ -234,10 +232,11 @@ def perturbation_mu(event: ObjectivePerturbation) -> tuple[float, float]:
     own, flatness = event.mu, event.flatness
     if not 1e-6 < own < 4.0 or flatness > 1e3:
         return math.inf, 0.0
-    steps = math.ceil(math.log(own) / math.log(_STEP) + 1e-9)
+    # For mu rounded up to a power of this: plans try many a mu, and each takes a while.
+    step = 2.0 ** (1.0 / 64.0)
+    rounded = step ** math.ceil(math.log(own) / math.log(step) + 1e-9)
     # A flatness far below mu costs the grid of the bound more memory than it saves.
-    raised = max(flatness, 1e-5 * _STEP**steps)
-    mu = _perturbation_mu(_STEP**steps, raised, event.loss)
+    mu = _perturbation_mu(rounded, max(flatness, 1e-5 * rounded), event.loss)
     if not event.replace_one or math.isinf(mu):
         return mu, LEAK
     # One row out, one row in: mu doubles. Tests of power below 1e-18 are slack (objective_perturbation.md).

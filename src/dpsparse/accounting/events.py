@@ -421,7 +421,7 @@ def to_dict(event: Event) -> dict[str, Any]:
 
 def from_dict(record: dict[str, Any]) -> Event:
     """Inverse of `to_dict`; an unknown type is refused."""
-    kinds = {kind.__name__: kind for kind in _all_kinds(Event)}
+    kinds = {kind.__name__: kind for kind in (*ELEMENTARY, Repeated, Sequence)}
     kind = kinds.get(str(record.get("type")))
     if kind is None:
         raise UnknownEventError(f"Unknown event type {record.get('type')!r} in a record.")
@@ -445,7 +445,3 @@ def _decode(value: Any) -> Any:
     if isinstance(value, list):
         return tuple(_decode(part) for part in value)
     return math.inf if value == "inf" else value
-
-
-def _all_kinds(kind: type[Event]) -> list[type[Event]]:
-    return [k for sub in kind.__subclasses__() for k in (sub, *_all_kinds(sub))]

@@ -6,8 +6,9 @@ A plan is the price before paying: what a fit will do, from hyper-parameters and
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
+from html import escape
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from dpsparse._checks import check_choice, rounded_up, safe_repr, show_number
@@ -15,7 +16,6 @@ from dpsparse._json import plain
 from dpsparse.accounting import events as ev
 from dpsparse.accounting.conversion import epsilon as event_epsilon
 from dpsparse.accounting.events import Event, RoundedGaussian, Sequence, leaves
-from dpsparse.accounting.html import guarantee_html, likelihood_factor, show
 from dpsparse.exceptions import CalibrationError, ParameterError
 
 NEIGHBOURS = {"add-remove": "add/remove one row", "replace-one": "replace one row"}
@@ -31,7 +31,6 @@ TABLES = {
     ANALYSED: "what was learnt from the rows before (scales, the support) is not counted",
 }
 SECURE, SEEDED = "cryptographic stream", "seeded"
-LOOSE = 10.0  # beyond this epsilon a guarantee says little
 TRUST_MODEL = (
     "central model: a trusted curator holds the rows and runs the fit; only the released model "
     "is protected"
@@ -114,10 +113,6 @@ class Guarantee:
     def recompute(self) -> float:
         """Epsilon at this delta, from the events alone; at most `epsilon` if all is well."""
         return event_epsilon(self.event, self.delta) if self.delta < 1.0 else math.inf
-
-    def seeded(self) -> Guarantee:
-        """The same run with a reproducible stream: whoever knows the seed removes the noise."""
-        return replace(self, proven=False, randomness=SEEDED)
 
     @property
     def _flaw(self) -> str:
@@ -269,10 +264,11 @@ def cautions(epsilon: float, delta: float, n_units: int | None, unit: str = ROW)
             f"delta = {show_number(delta)} is not below 1/n for n = {n_units:,} {many}: to publish one {one} at random "
             "would satisfy it; choose delta far below 1/n"
         )
-    if LOOSE < epsilon < math.inf:
+    loose = 10.0  # beyond this epsilon a guarantee says little
+    if loose < epsilon < math.inf:
         found.append(
             f"epsilon = {rounded_up(epsilon, 3)} lets one {one} change a probability by a factor of "
-            f"{_factor(epsilon)}; above {LOOSE:g} a guarantee says little"
+            f"{_factor(epsilon)}; above {loose:g} a guarantee says little"
         )
     return tuple(found)
 
@@ -423,3 +419,35 @@ def _same_numbers(one: Any, other: Any) -> bool:
     if isinstance(one, (list, tuple)) and isinstance(other, (list, tuple)):
         return len(one) == len(other) and all(map(_same_numbers, one, other))
     return bool(one == other)
+
+
+# ---- numbers and pages, also for accounts and cards -------------------------------------------------
+
+
+def guarantee_html(
+    headline: str, proven: bool, rows: Iterable[tuple[str, Any]], *, caution: bool = False
+) -> str:
+    """A coloured headline above a table of facts: green, amber with a caution, red without a proof."""
+    # Readable on light and dark backgrounds.
+    colour = "#c4302b" if not proven else "#a86400" if caution else "#1a7f4b"
+    cells = "".join(
+        '<tr><th scope="row" style="text-align:left;font-weight:normal;opacity:.7;'
+        f'padding:1px 12px 1px 0;vertical-align:top">{escape(name)}</th>'
+        f'<td style="text-align:left">{escape(show(value))}</td></tr>'
+        for name, value in rows
+    )
+    return (
+        f'<div style="border-left:4px solid {colour};padding:2px 10px;margin:4px 0">'
+        f'<div style="font-weight:600;color:{colour}">{escape(headline)}</div>'
+        f'<table style="border-collapse:collapse;font-size:90%">{cells}</table></div>'
+    )
+
+
+def likelihood_factor(epsilon: float) -> float:
+    """e^epsilon, never below it: the factor by which a probability may change."""
+    return math.nextafter(math.exp(min(epsilon, 700.0)), math.inf) if epsilon else 1.0
+
+
+def show(value: Any) -> str:
+    """A number as people read it, anything else as it prints."""
+    return show_number(value) if isinstance(value, float) else str(value)

@@ -11,21 +11,10 @@ With mu = L/scale, Z standard normal and r = |g|/L in [0, 1], the privacy loss i
     glm        c + mu |Z| + mu^2/2,                           c = log(1 + curvature/ridge)
     one-sided  c + max(0, mu Z + mu^2/2)                      slope never changes sign
 
-Proofs (replace-one too): docs/proofs/objective_perturbation.md.
-
-A closer bound, by transport: one row moves the noise along a line, monotonely.
-
-Without the row the noise that belongs to the released minimiser is w ~ N(0, I); with it, w + gamma(w) e is
-N(0, I), where e is the direction of the row and gamma its slope over the scale. Given the rest of w,
-
-    P: w + gamma(w) ~ N(0, 1),   Q: w ~ N(0, 1),   gamma rises by at most `flatness` per unit of w
-
-    one-sided  0 <= gamma <= mu
-    glm        -mu <= gamma <= mu
-
-A curved row must still be rising, so it has not all of its slope yet: the two costs are not paid together. The largest
-delta over all such gamma is a problem of control in one dimension, solved here backwards on cells of w and bands
-of gamma; every choice is rounded to the dear side. Proofs: docs/proofs/objective_perturbation.md, section "Transport".
+Proofs (replace-one too): docs/proofs/objective_perturbation.md. Its Theorem 3 gives a closer bound: one row moves the
+noise w of the minimiser to w + gamma(w), where gamma stays between -mu (one-sided: 0) and mu and rises by at most
+`flatness` per unit of w. The largest delta over all such gamma is a problem of control in one dimension, solved here
+backwards on cells of w and bands of gamma; every choice is rounded to the dear side.
 """
 
 from __future__ import annotations

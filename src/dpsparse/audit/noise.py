@@ -27,8 +27,6 @@ from dpsparse.release import Releases, make_releases
 from dpsparse.rows import Query
 from dpsparse.sensitivity import signed_sum
 
-NOISE_LEVEL = 1e-6  # of the tests that noise follows its law
-
 
 def find_wrong_noise(subject: Subject, n_runs: int, seed: int) -> tuple[str, float]:
     """What the noise of a fit does wrong, empty if nothing, and the smallest p-value of its runs. Wrong with
@@ -44,15 +42,16 @@ def find_wrong_noise(subject: Subject, n_runs: int, seed: int) -> tuple[str, flo
     choir = _picks_of_a_choir(subject, n_runs, seed) if kinds["picks"] else []
     kind, p_value = _worst_p_value(here, there, here + there, choir)
     complaint = ""
-    if p_value <= NOISE_LEVEL:
+    level = 1e-6  # of each of the tests
+    if p_value <= level:
         complaint = f"{kind} noise does not follow its law (p = {p_value:.1g})"
     elif _shares_a_stream(subject.plan):
         complaint = "two secure fits draw from the same stream of noise"
     elif kinds["gaussian"] and reused(_long_noise(seed)):
         complaint = "threads of one release draw the same noise"
-    elif kinds["gaussian"] and noise_p_value(_long_noise(seed), "gaussian") <= NOISE_LEVEL:
+    elif kinds["gaussian"] and noise_p_value(_long_noise(seed), "gaussian") <= level:
         complaint = "the noise of long vectors does not follow its law"
-    elif kinds["picks"] and _choir_p_value(seed) <= NOISE_LEVEL:
+    elif kinds["picks"] and _choir_p_value(seed) <= level:
         complaint = "unlikely candidates are picked more rarely than they should be, or never"
     return complaint, p_value
 

@@ -92,7 +92,7 @@ class Tape:
         """Write down `action(*table)`: its releases, its result, its warnings and what it prints."""
 
         def make(plan: Plan) -> RecordedReleases:
-            return RecordedReleases(plan, make_generator(self.seed), tape=self)
+            return RecordedReleases(plan, make_generator(self.seed), self)
 
         printed = io.StringIO()
         with (
@@ -130,24 +130,23 @@ def _refuse_look(f: Any) -> NoReturn:
 
 
 class RecordedReleases(Releases):
-    """Releases of one run, recorded on a tape; with a `script`, answered as another run was."""
+    """Releases of one run, recorded on a tape; where the tape has a script, answered as that run was."""
 
     def __init__(
         self,
         plan: Plan,
         rng: np.random.Generator,
-        script: Sequence[Release] | None = None,
         tape: Tape | None = None,
         name: str = "",
     ) -> None:
         super().__init__(plan, rng)
         self.tape = Tape() if tape is None else tape
-        run, past = self.tape.begin(name, plan)
-        self.entries, self.script = run.entries, past if script is None else script
+        run, self.script = self.tape.begin(name, plan)
+        self.entries = run.entries
 
     def under(self, plan: Plan, name: str) -> RecordedReleases:
         """What a run inside this one releases is written down in a book of its own."""
-        return type(self)(plan, self.rng, None, self.tape, name)
+        return type(self)(plan, self.rng, self.tape, name)
 
     def admit(self, rows: Any) -> Any:
         if not self.tape.hollow:

@@ -10,9 +10,6 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-_CODE = (type, FunctionType, BuiltinFunctionType, MethodType, partial)
-_PLAIN: tuple[Any, ...] = (bool, int, float, complex, str, bytes)
-
 
 def differences(a: Any, b: Any, name: str) -> Iterator[str]:
     """Names of the parts in which `a` and `b` differ; none if they are equal bit for bit."""
@@ -35,7 +32,7 @@ def differences(a: Any, b: Any, name: str) -> Iterator[str]:
 def _parts_of(value: Any) -> list[tuple[str, Any]]:
     """What an object is made of, by name or place: what it holds, and its attributes, which any subclass may have
     beside that. Nothing of one that is compared as a whole."""
-    if isinstance(value, _CODE):
+    if isinstance(value, (type, FunctionType, BuiltinFunctionType, MethodType, partial)):
         return []
     own = [(f".{name}", part) for name, part in getattr(value, "__dict__", {}).items()]
     if isinstance(value, Mapping):
@@ -53,7 +50,8 @@ def _parts_of(value: Any) -> list[tuple[str, Any]]:
     if isinstance(value, BaseException):
         return [("[]", value.args), *own]
     if own:
-        own += [("", kind(value)) for kind in _PLAIN if isinstance(value, kind)][:1]
+        plain_kinds: tuple[Any, ...] = (bool, int, float, complex, str, bytes)
+        own += [("", kind(value)) for kind in plain_kinds if isinstance(value, kind)][:1]
         if isinstance(value, np.ndarray):
             own.append(("", value.view(np.ndarray)))
     return own

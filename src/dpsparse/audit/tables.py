@@ -16,8 +16,6 @@ from dpsparse.audit.neighbours import sample_table
 from dpsparse.domain import Domain
 from dpsparse.random import make_generator
 
-WORDS = np.array(["red", "green", "blue", "sky", "sea", "sun"], object)
-DATES = np.array(["1970-01-31", "1980-05-02", "1999-12-24"], object)
 Arguments = tuple[Any, ...]  # X, y and, where persons are protected, groups
 
 
@@ -69,12 +67,13 @@ def _cells(role: Any, numbers: np.ndarray) -> np.ndarray:
     """Cells for the role of a column. Numbers beyond one become names that no other table has."""
     kind = role if isinstance(role, str) else "number" if isinstance(role, tuple) else "category"
     place = np.floor(97.0 * np.minimum(np.abs(numbers), 1e6)).astype(np.int64)
-    names = np.array([str(name) for name in role], object) if isinstance(role, list) else WORDS
+    words = role if isinstance(role, list) else ("red", "green", "blue", "sky", "sea", "sun")
+    names = np.array([str(word) for word in words], object)
     out = names[place % len(names)]
     if kind in ("text", "words"):
         out = out + " " + names[place // 7 % len(names)] + " " + names[place // 3 % len(names)]
     elif kind == "date":
-        out = DATES[place % len(DATES)]
+        out = np.array(["1970-01-31", "1980-05-02", "1999-12-24"], object)[place % 3]
     if kind != "date":
         loud = np.abs(numbers) > 1.0
         out[loud] = out[loud] + " out loud"

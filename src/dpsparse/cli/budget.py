@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from dpsparse._checks import ADJACENCIES
 from dpsparse.cli import options as opt
 from dpsparse.cli.output import Group, budget_line, emit, say
 
@@ -34,7 +35,7 @@ def budget() -> None:
 )
 @opt.option(
     "--adjacency",
-    type=opt.NEIGHBOURS,
+    type=click.Choice(ADJACENCIES),
     default="add-remove",
     about="Which tables are neighbours: one row more or less, or one row exchanged.",
 )

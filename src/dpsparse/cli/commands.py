@@ -7,6 +7,7 @@ import hashlib
 import io
 import sys
 import time
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +16,11 @@ import click
 import dpsparse
 from dpsparse._checks import show_name
 from dpsparse._files import check_output, write_whole
-from dpsparse.audit.command import audit
 from dpsparse.cli import options as opt
+from dpsparse.cli.audit import audit
 from dpsparse.cli.budget import budget
 from dpsparse.cli.check import check, describe
 from dpsparse.cli.evaluate import evaluate
-from dpsparse.cli.lab import lab
 from dpsparse.cli.output import (
     Group,
     csv_cell,
@@ -48,7 +48,7 @@ def program() -> None:
     """Differentially private sparse linear models, from files."""
 
 
-for _command in (budget, check, lab, audit, evaluate, tune):
+for _command in (budget, check, audit, evaluate, tune):
     program.add_command(_command)
 
 
@@ -133,13 +133,12 @@ def predict(model: Path, data: str, proba: bool, options: opt.Options) -> None:
 def inspect(model: Path, top: int, as_json: bool) -> None:
     """What MODEL is, what it may promise, and its largest weights."""
     from dpsparse.models.files import load
-    from dpsparse.report.weights import drowned_columns, largest_weights
+    from dpsparse.report.weights import largest_weights
 
     fitted: Any = load(model)
-    inner = getattr(fitted, "model_", fitted)
     weights = [
         {"feature": row.name, "weight": row.value, "maybe_noise": row.clear is False}
-        for row in largest_weights(inner, top, drowned=drowned_columns(fitted))
+        for row in largest_weights(fitted, top)
     ]
     lines = [
         summary(fitted),
@@ -247,6 +246,24 @@ def warm_up() -> None:
     start = time.perf_counter()
     fit_common_kinds()
     say(f"ready after {time.perf_counter() - start:.1f} s")
+
+
+@program.command(
+    context_settings={"ignore_unknown_options": True, "help_option_names": []},
+    short_help="Run and show experiments: papers, rivals, speed, the leaderboard.",
+)
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
+def lab(arguments: tuple[str, ...]) -> None:
+    """Run and show experiments: papers, rivals, speed, the leaderboard."""
+    homes = (home / "experiments" for home in (Path(__file__).resolve().parents[3], Path.cwd()))
+    folder = next((home for home in homes if (home / "lab").is_dir()), None)
+    if folder is None:
+        raise click.ClickException(
+            "the experiments are part of the source checkout, not of the installed package; run this inside a checkout."
+        )
+    sys.path.insert(0, str(folder))
+    command = import_module("lab.command").lab
+    command.main(list(arguments), prog_name="dpsparse lab", standalone_mode=False)
 
 
 # ---- shared by the commands ---------------------------------------------------------------------

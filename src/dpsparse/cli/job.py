@@ -128,10 +128,10 @@ class Job:
             return len(self.features)
         return self.options.n_features
 
-    def model(self, *, seeded: bool = True, paid: bool = True) -> Any:
+    def model(self, *, searched: bool = False) -> Any:
         """The estimator, in a pipeline if the table is prepared; a search has its own seed and account."""
-        ledger = self.ledger if paid else None
-        options = self.options if seeded else replace(self.options, random_state=None)
+        ledger = None if searched else self.ledger
+        options = replace(self.options, random_state=None) if searched else self.options
         if not self.prepares:
             return make_estimator(options, self.facts.domain, ledger)
         model = make_estimator(replace(options, random_state=None), self.facts.domain, None)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from dpsparse._checks import ADJACENCIES
 from dpsparse._json import parsed
 from dpsparse.exceptions import ParameterError, SchemaError
 
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from dpsparse.io.streams import Layout
 
 Command = Callable[..., Any]
-NEIGHBOURS = click.Choice(["add-remove", "replace-one"])
 
 
 class Range(click.ParamType):  # type: ignore[type-arg]
@@ -78,7 +78,7 @@ class Options:
     epsilon: float = _fit("--epsilon", default=1.0, about="Privacy loss of this fit; inf is the non-private model.")
     delta: float = _fit("--delta", default=1e-06,
         about="Probability that the guarantee fails; well below one over the number of rows.")
-    adjacency: str | None = _fit("--adjacency", type=NEIGHBOURS,
+    adjacency: str | None = _fit("--adjacency", type=click.Choice(ADJACENCIES),
         about="Which tables are neighbours.  [default: the ledger's, or add-remove]")
     n_nonzero: int | None = _fit("--n-nonzero", type=int, about="How many weights to keep.")
     params: tuple[str, ...] = _fit("--param", default=(), multiple=True, metavar="NAME=VALUE",

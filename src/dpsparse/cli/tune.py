@@ -41,7 +41,7 @@ def tune(data: str, listed: tuple[str, ...], options: opt.Options) -> None:
     candidates = read_candidates(listed) or default_candidates(job)
     adjacency = opt.adjacency_of(options, job.ledger)
     job = replace(job, options=replace(job.options, adjacency=adjacency))
-    estimator = job.model(seeded=False, paid=False)
+    estimator = job.model(searched=True)
     search: Any = DPSearchCV(
         estimator,
         candidates,

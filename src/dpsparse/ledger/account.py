@@ -30,8 +30,7 @@ from dpsparse._json import canonical
 from dpsparse.accounting.budget import calibrate
 from dpsparse.accounting.conversion import epsilon as price
 from dpsparse.accounting.events import Event, Gaussian, Pure, from_dict, to_dict
-from dpsparse.accounting.guarantee import ROW, Plan
-from dpsparse.accounting.html import guarantee_html
+from dpsparse.accounting.guarantee import ROW, Plan, guarantee_html
 from dpsparse.exceptions import BudgetError, BudgetWarning, LedgerError, LedgerRolledBackError
 from dpsparse.ledger.book import (
     UNITS,
@@ -79,9 +78,6 @@ class Ledger:
     partition : str or None, default=None
         The fits of this ledger use only the rows of a partition of that name. Partitions must be
         disjoint for good, by a rule that looks at one row (or one person) alone. They need "add-remove".
-    policy : path or None, default=None
-        A file of limits (docs/budget.md), besides those of DPSPARSE_POLICY and of the file beside the ledger. None adds
-        no further file.
 
     Examples
     --------
@@ -106,7 +102,6 @@ class Ledger:
         unit: str | None = None,
         dataset: str = "default",
         partition: str | None = None,
-        policy: str | os.PathLike[str] | None = None,
     ) -> None:
         wanted = check_terms(epsilon, delta, adjacency, unit)
         if path in (None, ":memory:") and wanted is None:
@@ -115,7 +110,6 @@ class Ledger:
             )
         self.dataset = check_name("dataset", dataset)
         self._partition = None if partition is None else check_name("partition", partition)
-        self._policy = None if policy is None else os.path.abspath(policy)
         self._store = open_store(path)
         self._book: Book | None = None
         self._seen: tuple[int, str] | None = None  # the last entry this object knows of
@@ -141,7 +135,7 @@ class Ledger:
             rows = session.execute(_READ_ACCOUNT, (self.dataset,))
             if not rows:
                 if wanted is not None:
-                    for policy in policies(self._store.address, self._policy):
+                    for policy in policies(self._store.address):
                         if refusal := policy.refuses_account(self.dataset, wanted):
                             raise BudgetError(refusal)
                 if wanted is None:
@@ -219,7 +213,7 @@ class Ledger:
     def _judge(self, book: Book, plan: Plan) -> tuple[float, str | None]:
         """The total after `plan` and why it is refused, if it is."""
         partition = self.partition
-        for policy in policies(self._store.address, self._policy):
+        for policy in policies(self._store.address):
             if refusal := policy.refusal(plan, self.dataset, self.terms):
                 return math.inf, refusal
         if not plan.guarantee.proven:

@@ -12,14 +12,20 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
-from dpsparse._checks import DELTAS, EPSILONS, is_real, safe_repr, show_number
+from dpsparse._checks import (
+    ADJACENCIES,
+    DELTAS,
+    EPSILONS,
+    check_choice,
+    is_real,
+    safe_repr,
+    show_number,
+)
 from dpsparse._json import canonical, parsed
 from dpsparse.accounting.events import Event, Gaussian, from_dict, leaves
 from dpsparse.accounting.guarantee import PERSON, ROW
 from dpsparse.exceptions import DPSparseError, LedgerError
 from dpsparse.ledger.filter import Price, Spending, Terms, price_of
-
-FORMAT = 1  # of the terms and entries of an account
 
 
 @dataclass(frozen=True)
@@ -142,12 +148,10 @@ UNITS = {"row": ROW, "person": PERSON}
 
 
 def check_terms(eps: Any, delta: Any, adjacency: str | None, unit: str | None) -> Terms | None:
-    if unit is not None and unit not in UNITS:
-        raise LedgerError(f"unit must be 'row' or 'person', got {safe_repr(unit)}.")
-    if adjacency not in (None, "add-remove", "replace-one"):
-        raise LedgerError(
-            f"adjacency must be 'add-remove' or 'replace-one', got {safe_repr(adjacency)}."
-        )
+    unit = "row" if unit is None else unit
+    adjacency = "add-remove" if adjacency is None else adjacency
+    check_choice("unit", unit, tuple(UNITS))
+    check_choice("adjacency", adjacency, ADJACENCIES)
     if eps is None and delta is None:
         return None
     if eps is None or delta is None:
@@ -161,13 +165,13 @@ def check_terms(eps: Any, delta: Any, adjacency: str | None, unit: str | None) -
                 f"The ceiling {name} must be a number between {show_number(low)} and {show_number(high)}, "
                 f"got {safe_repr(value)}; try {remedy}."
             )
-    return Terms(float(eps), float(delta), adjacency or "add-remove", UNITS[unit or "row"])
+    return Terms(float(eps), float(delta), adjacency, UNITS[unit])
 
 
 def write_terms(dataset: str, terms: Terms, nonce: str) -> str:
     """The record that opens an account: ceiling and rules, the first link of the chain."""
     record = {
-        "format": FORMAT,
+        "format": 1,
         "dataset": dataset,
         "epsilon": terms.epsilon,
         "delta": terms.delta,
@@ -184,9 +188,9 @@ def read_terms(text: str) -> Terms:
     """The terms of an account; anything odd in them is an error."""
     try:
         record = parsed(text)
-        if record["format"] != FORMAT:
+        if record["format"] != 1:
             raise LedgerError(
-                f"The ledger has format {safe_repr(record['format'])}; this dpsparse reads {FORMAT}."
+                f"The ledger has format {safe_repr(record['format'])}; this dpsparse reads 1."
             )
         names = ("epsilon", "delta", "adjacency", "unit", "reserve")
         terms = Terms(**{name: record[name] for name in names})

@@ -1,18 +1,6 @@
-"""An organisation's limits, in a file that the ledger enforces before anything is spent.
+"""An organisation's limits, in a file (docs/budget.md) that the ledger enforces before anything is spent.
 
-    [release]                                   # every single release
-    epsilon = 1.0
-    delta = 1e-6
-    methods = ["DPGradientClassifier", "dp_evaluate"]
-
-    [dataset]                                   # every account
-    epsilon = 3.0
-    unit = "person"
-
-    [datasets.claims]                           # one account; the stricter limit counts
-    epsilon = 1.5
-
-A ledger obeys every policy it finds: the one it is given, the one named by DPSPARSE_POLICY, and the one beside its file
+A ledger obeys every policy it finds: the one named by DPSPARSE_POLICY, and the one beside its file
 (`budget.db.policy.toml`). So nobody escapes a policy by bringing another one. It is read again at every reservation.
 
 A limit on a data set is a limit on the account's *ceiling*, not on what happens to be spent: only the ceiling holds for
@@ -29,7 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from dpsparse._checks import show_number
+from dpsparse._checks import ADJACENCIES, show_number
 from dpsparse._json import read_toml
 from dpsparse.accounting.guarantee import Plan
 from dpsparse.exceptions import LedgerError
@@ -122,12 +110,11 @@ def _methods_of(plan: Plan) -> list[str]:
     return [*named, plan.parameters.get("model", named[-1])]
 
 
-def policies(
-    book: str | os.PathLike[str] | None, given: str | os.PathLike[str] | None
-) -> list[Policy]:
-    """Every policy that binds a ledger: given, named by the environment, beside its file."""
-    places = [Path(place) for place in (given, os.environ.get("DPSPARSE_POLICY")) if place]
-    if book is not None and "://" not in str(book) and str(book) != ":memory:":
+def policies(book: str | None) -> list[Policy]:
+    """Every policy that binds a ledger at this address: named by the environment, beside its file."""
+    named = os.environ.get("DPSPARSE_POLICY")
+    places = [Path(named)] if named else []
+    if book is not None and "://" not in book:
         beside = Path(f"{os.path.realpath(book)}.policy.toml")  # of the file, by any of its names
         places += [beside] if beside.exists() else []
     return [Policy.read(place) for place in places]
@@ -151,7 +138,7 @@ def _check_limits(file: str, where: str, limits: Any, known: set[str]) -> None:
     for name, value in limits.items():
         right = {
             "methods": isinstance(value, list) and all(isinstance(item, str) for item in value),
-            "adjacency": value in ("add-remove", "replace-one"),
+            "adjacency": value in ADJACENCIES,
             "unit": value in UNITS if isinstance(value, str) else False,
         }.get(name, isinstance(value, (int, float)) and not isinstance(value, bool) and value > 0)
         if not right:

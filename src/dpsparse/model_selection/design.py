@@ -74,25 +74,8 @@ class Fit:
     model: BaseDPLinearModel
     plan: Plan[Settings] = field(repr=False)
 
-    @property
-    def phases(self) -> tuple[Phase, ...]:
-        note = f"a fit of {type(self.model).__name__}"
-        return (Phase(self.name, merge_gaussians(self.plan.event), note),)
-
     def run(self, rows: Rows, releases: Releases) -> Solution:
         return self.plan.settings.solve(rows, releases.under(self.plan, self.name))
-
-
-@dataclass(frozen=True)
-class Finals:
-    """The last fit of a search, for every setting; one of them runs."""
-
-    fits: tuple[Fit, ...]
-
-    @property
-    def phases(self) -> tuple[Phase, ...]:
-        event = dearest_event([merge_gaussians(fit.plan.event) for fit in self.fits])
-        return (Phase("fit", event, "the model that is released"),)
 
 
 @dataclass(frozen=True)
@@ -154,25 +137,35 @@ def price_search(setting: Setting, budget: Budget, left: float = 1.0) -> Search:
     settings, of_candidate = group_by_fit(setting.candidates, setting.estimator)
     k = len(settings)
 
-    def plan_finals(epsilon: float) -> Finals:
-        return Finals(tuple(setting.plan_fit("fit", point, epsilon) for point in settings))
+    def price_compared(name: str, point: Candidate, epsilon: float) -> tuple[Phase, ...]:
+        fit = setting.plan_fit(name, point, epsilon)
+        note = f"a fit of {type(fit.model).__name__}"
+        return (Phase(name, merge_gaussians(fit.plan.event), note),)
+
+    def plan_finals(epsilon: float) -> tuple[Fit, ...]:
+        return tuple(setting.plan_fit("fit", point, epsilon) for point in settings)
+
+    def price_finals(epsilon: float) -> tuple[Phase, ...]:
+        """The last fit is charged as the dearest setting, whichever of them runs."""
+        event = dearest_event([merge_gaussians(fit.plan.event) for fit in plan_finals(epsilon)])
+        return (Phase("fit", event, "the model that is released"),)
 
     compared = [(f"search {i + 1}", point) for i, point in enumerate(settings)] if k > 1 else []
     for name, point in compared:
-        budget.nested(name, left * 0.2 / k, partial(setting.plan_fit, name, point))
+        budget.nested(name, left * 0.2 / k, partial(price_compared, name, point))
     if not compared:
-        budget.nested("fit", REST, plan_finals)
+        budget.nested("fit", REST, price_finals)
     note = f"one of {len(setting.candidates)} candidates, by the exponential mechanism"
     budget.picks("choice", left * 0.03, 1, note)
     if compared:
-        budget.nested("fit", REST, plan_finals)
+        budget.nested("fit", REST, price_finals)
     (chosen,) = (phase for phase in budget.phases() if phase.name == "choice")
     assert isinstance(chosen.event, Exponential)
     return Search(
         setting,
         of_candidate,
         tuple(setting.plan_fit(name, point, budget.price(name)) for name, point in compared),
-        plan_finals(budget.price("fit")).fits,
+        plan_finals(budget.price("fit")),
         Plan("choice", (chosen,), chosen.event.eta, setting.delta, setting.estimator.adjacency),
     )
 

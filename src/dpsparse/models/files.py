@@ -32,7 +32,6 @@ from dpsparse.models.claims import check_claims, check_fitted, check_prices
 from dpsparse.models.values import Damaged, check, decoded, encoded, kind_of
 from dpsparse.preprocessing import DPPipeline, DPVectorizer
 
-FORMAT, SCHEMA = "dpsparse-model", 1
 Model = BaseDPLinearModel | DPPipeline
 
 
@@ -96,8 +95,8 @@ def dumps(model: Model, *, feature_names: Any = None) -> str:
     if not np.isfinite(attributes["coef_"]["data"]).all():
         raise ModelFileError("The weights are not finite; such a model is of no use.")
     header = {
-        "format": FORMAT,
-        "schema": SCHEMA,
+        "format": "dpsparse-model",
+        "schema": 1,
         "dpsparse": dpsparse.__version__,
         "guarantee": model.privacy_.to_dict(),
         "model": record,
@@ -181,12 +180,12 @@ def _names(model: BaseDPLinearModel, feature_names: Any) -> tuple[str, ...] | No
 
 def _read(file: str, content: bytes) -> dict[str, Any]:
     header = parsed(content)
-    if not isinstance(header, dict) or header.get("format") != FORMAT:
+    if not isinstance(header, dict) or header.get("format") != "dpsparse-model":
         raise ModelFileError(f"{file} is not a dpsparse model.")
     schema = header.get("schema")
-    if type(schema) is not int or schema != SCHEMA:
+    if type(schema) is not int or schema != 1:
         found = f"schema {schema}" if type(schema) is int else "an unknown schema"
-        raise ModelFileError(f"{file} has {found}; this version reads schema {SCHEMA}.")
+        raise ModelFileError(f"{file} has {found}; this version reads schema 1.")
     if header.pop("checksum", None) != _checksum(header):
         raise ModelFileError(f"{file} is damaged or was edited: its checksum is wrong.")
     return header

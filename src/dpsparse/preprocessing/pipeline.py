@@ -268,7 +268,7 @@ class DPPipeline(_BaseComposition):  # type: ignore[misc]
         def plan_model(epsilon: float) -> Plan[Settings]:
             return self._model(epsilon, norm)._priced(width, labels)
 
-        budget.nested("model", REST, plan_model)
+        budget.nested("model", REST, lambda epsilon: plan_model(epsilon).phases)
         fit = plan_model(budget.price("model"))
         return Plan(
             method="DPPipeline",

@@ -11,9 +11,6 @@ from dpsparse.exceptions import ParameterError
 
 __all__ = ["names", "read"]
 
-_HERE = Path(__file__).parent
-_CHECKOUT = Path(__file__).parents[3] / "docs" / "proofs"
-
 
 def names() -> list[str]:
     """The names of all notes.
@@ -59,4 +56,5 @@ def read(source: str) -> str:
 
 
 def _folder() -> Path:
-    return _HERE if any(_HERE.glob("*.md")) else _CHECKOUT
+    here = Path(__file__).parent
+    return here if any(here.glob("*.md")) else here.parents[2] / "docs" / "proofs"

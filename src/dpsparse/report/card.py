@@ -16,22 +16,21 @@ import dpsparse
 from dpsparse import proofs as notes
 from dpsparse._checks import rounded_up, show_number
 from dpsparse.accounting import Guarantee, epsilon
-from dpsparse.accounting.guarantee import ROW
-from dpsparse.accounting.html import likelihood_factor
+from dpsparse.accounting.guarantee import ROW, likelihood_factor
 from dpsparse.domain.file import plain_facts
 from dpsparse.exceptions import ParameterError
 from dpsparse.ledger import Ledger
 from dpsparse.report.evaluation import evaluation_section
 from dpsparse.report.plots import as_svg, weight_figure
-from dpsparse.report.quality import how_good
 from dpsparse.report.template import filled, page
 from dpsparse.report.weights import (
     clear_weights,
-    drowned_columns,
     feature_names,
+    inner_model,
     largest_weights,
     noise_bar,
     positive_label,
+    stand_out_together,
 )
 
 if TYPE_CHECKING:
@@ -76,13 +75,12 @@ def privacy_card(
     """
     # Of a search: its winner, which carries the guarantee.
     model = getattr(model, "best_estimator_", model)
-    inner = getattr(model, "model_", model)  # of a pipeline: the estimator behind its preparation
+    inner = inner_model(model)
     if evaluation is not None and evaluation.model != type(inner).__name__:
         raise ParameterError(
             f"evaluation is about another model ({evaluation.model}); pass dp_evaluate(model, ...) of this one."
         )
     guarantee: Guarantee = model.privacy_
-    drowned = drowned_columns(model)
     title = title or type(model).__name__
     body = filled(
         "card.html",
@@ -100,8 +98,8 @@ def privacy_card(
         steps=_steps(guarantee),
         parameters=[(k, v) for k, v in model.plan_.parameters.items() if np.ndim(v) == 0],
         domain=_domain_rows(model),
-        quality=how_good(inner, evaluation, drowned),
-        weights=_weights(inner, drowned),
+        quality=how_good(model, evaluation),
+        weights=_weights(model),
         evaluation="" if evaluation is None else evaluation_section(evaluation),
         budget=None if ledger is None else _budget(ledger, model),
     )
@@ -176,20 +174,21 @@ def _domain_rows(model: Any) -> list[tuple[str, str]]:
     return rows or [("none", "nothing but what the assumptions say")]
 
 
-def _weights(model: Any, drowned: frozenset[str]) -> dict[str, Any]:
+def _weights(model: Any) -> dict[str, Any]:
     """The weights that the card shows, and how many there are."""
-    reach = _reach(model)
-    rows = largest_weights(model, 25, reach, drowned)
+    inner = inner_model(model)
+    reach = _reach(inner)
+    rows = largest_weights(model, 25, reach)
     positive = positive_label(model)
-    total = math.prod(model.coef_.shape)
+    total = math.prod(inner.coef_.shape)
     return {
         "rows": rows,
         "plot": as_svg(weight_figure(rows[:15], positive), "largest weights") if rows else "",
-        "nonzero": model.n_nonzero_,
+        "nonzero": inner.n_nonzero_,
         "total": total,
         "bar": noise_bar(total),
         "by_effect": reach is not None,
-        "n_clear": clear_weights(model, drowned),
+        "n_clear": clear_weights(model),
         "positive": positive,
     }
 
@@ -247,3 +246,68 @@ def in_words(g: Guarantee) -> list[str]:
         f"The promise is about {g.covers}.",
         "It holds against everybody, with any other knowledge, and for everything computed from the model later.",
     ]
+
+
+# ---- how good the model is, in words: the first line of its card ------------------------------------
+
+
+def how_good(model: Any, evaluation: Report | None) -> str:
+    """From a private evaluation if there is one, else what the noise of the weights allows."""
+    said = "" if evaluation is None else _measured(evaluation)
+    if said:
+        return said
+    unknown = "How good the model is was not measured; dp_evaluate or `dpsparse evaluate` does that privately."
+    clear = clear_weights(model)
+    if clear is None and inner_model(model).n_nonzero_ > 0:
+        return unknown
+    if clear:
+        one = "1 weight stands" if clear == 1 else f"{clear:,} weights stand"
+        said = f"The model says more than a constant answer: {one} out of the noise."
+    elif stand_out_together(model):
+        said = "No single weight stands out of its noise, but all of them together do."
+    else:
+        said = (
+            "No weight stands out of its noise: the model is hardly better than a constant answer."
+        )
+    return f"{said} {unknown}"
+
+
+def _measured(report: Report) -> str:
+    """Compared with the best constant answer, where the report has what that needs."""
+    auc, accuracy, r2 = (report.estimates.get(name) for name in ("auc", "accuracy", "r2"))
+    if r2 is not None:
+        verdict = _verdict(r2, 0.0, "better than the mean", "the mean")
+        share = f"{100 * max(r2.value, 0.0):.0f} % of the variance ({_ends(r2)})"
+        return f"The model is {verdict}: it explains {share}."
+    if auc is not None and report.subject.n_classes == 2:
+        verdict = _verdict(auc, 0.5, "better than a coin at ranking", "a constant answer")
+        ranked = f"of two rows of different labels it ranks the right one higher in {100 * auc.value:.0f} %"
+        return f"The model is {verdict}: {ranked} ({_ends(auc)}).{_right(report)}"
+    return _right(report).strip() if accuracy is not None else ""
+
+
+def _verdict(score: Any, of_a_constant: float, better: str, constant: str) -> str:
+    """Better, hardly better, or not known: a wide interval says nothing against the model."""
+    if score.low > of_a_constant:
+        return better
+    if score.high <= of_a_constant + 0.1:  # so little above a constant answer is hardly better
+        return f"hardly better than {constant}"
+    return f"perhaps no better than {constant}, as its evaluation is too noisy to tell"
+
+
+def _right(report: Report) -> str:
+    accuracy = report.estimates.get("accuracy")
+    if accuracy is None:
+        return ""
+    text = f" It is right in {100 * accuracy.value:.0f} % of rows ({_ends(accuracy)})"
+    counts = report.released.numbers.get("confusion")
+    if counts is not None and counts.size:
+        shares = np.maximum(counts, 0.0).reshape(report.subject.n_classes, -1).sum(axis=1)
+        if shares.sum() > 0.0:
+            text += f"; the commonest label alone would be right in {100 * shares.max() / shares.sum():.0f} %"
+    return text + "."
+
+
+def _ends(estimate: Any) -> str:
+    low, high = (min(max(100 * end, -100.0), 100.0) for end in (estimate.low, estimate.high))
+    return f"{low:.0f} to {high:.0f} %"

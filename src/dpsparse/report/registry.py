@@ -16,6 +16,7 @@ from dpsparse.domain.file import plain_facts
 from dpsparse.exceptions import ParameterError
 from dpsparse.ledger import Ledger
 from dpsparse.report.template import filled
+from dpsparse.report.weights import inner_model
 
 
 def registry_entry(model: Any, *, ledger: Ledger | None = None) -> str:
@@ -86,7 +87,7 @@ def _domain(model: Any) -> str:
 
 def _mechanisms(model: Any) -> str:
     g: Guarantee = model.privacy_
-    inner = getattr(model, "model_", model)
+    inner = inner_model(model)
     behind = (
         f" on {model.n_features_in_:,} privately prepared columns" if inner is not model else ""
     )

@@ -8,7 +8,7 @@ from string import Template
 from typing import Any
 
 from dpsparse._checks import rounded_up
-from dpsparse.accounting.html import show
+from dpsparse.accounting.guarantee import show
 from dpsparse.exceptions import DPSparseError
 
 

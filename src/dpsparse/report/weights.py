@@ -26,7 +26,7 @@ class Weight:
 
 def positive_label(model: Any) -> str | None:
     """The label that positive weights speak for; None unless there are two."""
-    labels = getattr(model, "classes_", None)
+    labels = getattr(inner_model(model), "classes_", None)
     return str(labels[1]) if labels is not None and len(labels) == 2 else None
 
 
@@ -36,41 +36,38 @@ def noise_bar(n_weights: int) -> float:
     return float(-ndtri(0.025 / max(n_weights, 1)))
 
 
-def clear_weights(model: Any, drowned: frozenset[str] = frozenset()) -> int | None:
+def clear_weights(model: Any) -> int | None:
     """How many weights stand out of their noise; None where the method does not state it."""
     coef, noise = _coef(model), _noise(model)
     if noise is None:
         return None
-    return int(np.count_nonzero(_clear(coef, noise) & ~_drowned(coef, model, drowned)))
+    return int(np.count_nonzero(_clear(coef, noise) & ~_drowned(coef, model)))
 
 
-def stand_out_together(model: Any, drowned: frozenset[str] = frozenset()) -> bool:
+def stand_out_together(model: Any) -> bool:
     """Whether all weights together are larger than noise makes them but once in 20 models, where none was left out:
     the largest of many are larger than noise, whatever they are."""
     coef, noise = _coef(model), _noise(model)
     if noise is None or coef.nnz < math.prod(coef.shape):
         return False
-    known = ~_drowned(coef, model, drowned)
+    known = ~_drowned(coef, model)
     sizes = (coef.data / noise[coef.row, coef.col])[known]
     return bool(sizes @ sizes > chdtri(max(len(sizes), 1), 0.05))
 
 
-def largest_weights(
-    model: Any, top: int, reach: np.ndarray | None = None, drowned: frozenset[str] = frozenset()
-) -> list[Weight]:
+def largest_weights(model: Any, top: int, reach: np.ndarray | None = None) -> list[Weight]:
     """The largest weights, by size or by effect; those that stand out from their noise come first, since a column that
-    hardly any row has may get a large weight of pure noise. Weights of columns whose scale noise hides, in the fit or
-    in a preparation that names them in `drowned`, never stand out."""
+    hardly any row has may get a large weight of pure noise. Weights of columns whose scale noise hides never do."""
     coef, noise, names = _coef(model), _noise(model), feature_names(model)
     effects = coef.data * (1.0 if reach is None else reach[coef.col])
     clear = np.ones(coef.nnz, bool) if noise is None else _clear(coef, noise)
-    clear &= ~_drowned(coef, model, drowned)
+    clear &= ~_drowned(coef, model)
     rows = []
     for k in np.lexsort((-np.abs(effects), ~clear))[:top]:
         j = int(coef.col[k])
         name = f"feature {j}" if names is None else str(names[j])
         if coef.shape[0] > 1:
-            name += f" ({model.classes_[coef.row[k]]})"
+            name += f" ({inner_model(model).classes_[coef.row[k]]})"
         sd = None if noise is None else float(noise[coef.row[k], j])
         known = None if noise is None and clear[k] else bool(clear[k])
         effect = None if reach is None else float(effects[k])
@@ -81,55 +78,41 @@ def largest_weights(
 def plot_weights(model: Any, top: int = 15) -> Any:
     """A matplotlib figure of the largest weights of a model or pipeline, with bars of two standard deviations of their
     noise."""
-    rows = largest_weights(_inner(model), top, drowned=drowned_columns(model))
-    return weight_figure(rows, positive_label(model))
+    return weight_figure(largest_weights(model, top), positive_label(model))
 
 
 def weights_frame(model: Any) -> Any:
     """All weights that are not zero, of a model or pipeline, as a pandas data frame: weight, noise, clear."""
     import pandas
 
-    inner = _inner(model)
-    rows = largest_weights(inner, _coef(inner).nnz, drowned=drowned_columns(model))
+    rows = largest_weights(model, _coef(model).nnz)
     columns = {name: [getattr(row, name) for row in rows] for name in ("value", "noise", "clear")}
     return pandas.DataFrame(columns, index=[row.name for row in rows]).rename(
         columns={"value": "weight"}
     )
 
 
-def drowned_columns(model: Any) -> frozenset[str]:
-    """Prepared columns of numbers of which nothing rose above the noise: they count as all missing. Without a private
-    preparation there are none."""
-    return frozenset(
-        str(names[j])
-        for _, step in getattr(model, "steps_", [])
-        for _, part, names in getattr(
-            step, "parts_", [("", step, list(getattr(step, "feature_names_in_", [])))]
-        )
-        for j in np.flatnonzero(part.missing_share_ >= 1.0)
-        if j < len(names)
-    )
-
-
-def feature_names(model: Any) -> Any:
-    names = getattr(model, "feature_names_", None)
-    return getattr(model, "feature_names_in_", None) if names is None else names
-
-
-def _inner(model: Any) -> Any:
+def inner_model(model: Any) -> Any:
     """The estimator, of a pipeline that behind its preparation."""
     return getattr(model, "model_", model)
 
 
+def feature_names(model: Any) -> Any:
+    """The names of the columns that have weights."""
+    inner = inner_model(model)
+    names = getattr(inner, "feature_names_", None)
+    return getattr(inner, "feature_names_in_", None) if names is None else names
+
+
 def _coef(model: Any) -> sp.coo_array:
-    coef = model.coef_
+    coef = inner_model(model).coef_
     coef = sp.coo_array(np.atleast_2d(coef) if isinstance(coef, np.ndarray) else coef)
     coef.eliminate_zeros()
     return coef
 
 
 def _noise(model: Any) -> np.ndarray | None:
-    noise = getattr(model, "coef_noise_", None)
+    noise = getattr(inner_model(model), "coef_noise_", None)
     if noise is None:
         return None
     return np.broadcast_to(np.asarray(noise, dtype=np.float64), _coef(model).shape)
@@ -140,11 +123,21 @@ def _clear(coef: sp.coo_array, noise: np.ndarray) -> np.ndarray:
     return np.asarray(np.abs(coef.data) > bar * noise[coef.row, coef.col])
 
 
-def _drowned(coef: sp.coo_array, model: Any, names: frozenset[str]) -> np.ndarray:
-    """Weights of columns whose scale noise hides: inside the fit, or in the preparation of columns of these names."""
-    hidden = getattr(model, "drowned_", None)
+def _drowned(coef: sp.coo_array, model: Any) -> np.ndarray:
+    """Weights of columns whose scale noise hides: inside the fit, or in its private preparation, of which nothing rose
+    above the noise, so that they count as all missing."""
+    hidden = getattr(inner_model(model), "drowned_", None)
     columns = set() if hidden is None else set(hidden.tolist())
+    missing = {
+        str(names[j])
+        for _, step in getattr(model, "steps_", [])
+        for _, part, names in getattr(
+            step, "parts_", [("", step, list(getattr(step, "feature_names_in_", [])))]
+        )
+        for j in np.flatnonzero(part.missing_share_ >= 1.0)
+        if j < len(names)
+    }
     known = feature_names(model)
-    if known is not None and names:
-        columns |= {j for j, name in enumerate(known) if str(name) in names}
+    if known is not None:
+        columns |= {j for j, name in enumerate(known) if str(name) in missing}
     return np.isin(coef.col, list(columns))

@@ -1,17 +1,4 @@
-"""`dpsparse audit config.toml`: attack a configuration before anybody trusts it.
-
-    estimator = "DPLassoClassifier"     # a name of dpsparse or of dpsparse.published, or DPFeatureTest
-    n_features = 4                      # columns of the tables that are made up
-    [domain]                            # as Domain(...)
-    [parameters]                        # epsilon, delta, adjacency and hyper-parameters
-
-Further tables make a workflow of the estimator (docs/how_we_test.md):
-
-    [columns]                           # DPPipeline: roles of raw columns, as DPTablePreparer takes them
-    [search]                            # DPSearchCV(estimator, ...)
-    [evaluate]                          # dp_evaluate(model, X, y, ...), the model fitted on other rows
-    [infer]                             # dp_inference(X, y, ...)
-    [look]                              # dp_look(X, y, ...), also with [columns]
+"""`dpsparse audit config.toml`: attack a configuration before anybody trusts it (docs/how_we_test.md).
 
 No data is read: the audit makes up the worst tables of the domain.
 """
@@ -35,10 +22,6 @@ if TYPE_CHECKING:
     from dpsparse.audit.subject import Subject
 
 WORKFLOWS = ("columns", "search", "evaluate", "infer", "look")
-# What a file cannot state: rows, accounts, seeds, and what other tables of the file state.
-OWN = {
-    "X", "y", "model", "estimator", "groups", "ledger", "random_state", "verbose", "domain", "adjacency",
-}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -78,8 +61,12 @@ class _Config:
 
     def options(self, table: str, call: Any, too: Set[str] = frozenset()) -> dict[str, Any]:
         """The section of a call, by the names of its parameters."""
+        # What a file cannot state: rows, accounts, seeds, and what other tables of the file state.
+        own = {
+            "X", "y", "model", "estimator", "groups", "ledger", "random_state", "verbose", "domain", "adjacency",
+        }  # fmt: skip
         names = inspect.signature(call).parameters
-        return self.section(table, [name for name in names if name in too or name not in OWN])
+        return self.section(table, [name for name in names if name in too or name not in own])
 
     def make_estimator(self) -> tuple[Any, int]:
         """The estimator, and the number of features of its tables."""
