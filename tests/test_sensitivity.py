@@ -19,7 +19,7 @@ from dpsparse import sensitivity
 from dpsparse.domain import Domain
 from dpsparse.exceptions import ParameterError
 from dpsparse.losses import Huber, Logistic, Softmax
-from dpsparse.methods.look.targets import EDGES
+from dpsparse.methods.look.targets import MARGIN_EDGES
 from dpsparse.rows import Rows
 from dpsparse.rows.columns import RawRows
 from dpsparse.rows.moments import products
@@ -356,7 +356,7 @@ def bins_of(*lines):
     """Rows of one entry with their class: the entry is the margin."""
     X, y = np.array(lines)[:, :1], np.array(lines)[:, 1]
     rows = Rows.clip(X, y, Domain(classes=[0, 1]), labels=np.array([0, 1]))
-    return rows.unit(np.ones(1, np.float32)).margins(np.ones((1, 1))).labels_by_margin(EDGES)
+    return rows.unit(np.ones(1, np.float32)).margins(np.ones((1, 1))).labels_by_margin(MARGIN_EDGES)
 
 
 UNIT = 2.0**-20

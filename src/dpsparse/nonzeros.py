@@ -130,6 +130,12 @@ def check_count_or_auto(n_nonzero: Any) -> None:
         )
 
 
+def choose_columns(N: float, n_features: int) -> int:
+    """What "auto" stands for: as many columns as N effective rows (rows times mu) can find, from public or released
+    numbers. That 50 are the most was set by judgement."""
+    return min(max(int(min(N / 12.0, 50.0)), 1), n_features)
+
+
 def count_event(n_nonzero: NNonzero) -> Event | None:
     """The event `n_nonzero` adds to a plan; None where it is free."""
     return n_nonzero.event if isinstance(n_nonzero, PrivateCount) else None

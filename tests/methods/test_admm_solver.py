@@ -13,7 +13,7 @@ from dpsparse import DPADMMClassifier
 from dpsparse.accounting import NonPrivate, Phase, Plan, Repeated, RoundedGaussian
 from dpsparse.domain import Domain
 from dpsparse.losses import Logistic
-from dpsparse.methods.support_first import defaults
+from dpsparse.methods.support_first import solve
 from dpsparse.methods.support_first.solve import Run
 from dpsparse.published.wang_zhang_2020_admm import shrink
 from dpsparse.random import STEPS, make_generator
@@ -36,7 +36,7 @@ def test_proximal_maps_minimise_their_objective(penalty, power, threshold):
 
 def set_threshold(monkeypatch, threshold):
     """Of the proximal step, whatever the noise."""
-    monkeypatch.setattr(defaults, "admm_threshold", lambda noise: threshold)
+    monkeypatch.setattr(solve, "admm_threshold", lambda noise: threshold)
 
 
 def run(X, y, phases, n_iter, seed=0, **changes):

@@ -16,7 +16,7 @@ from dpsparse.audit.recorded import Tape
 from dpsparse.domain import Domain
 from dpsparse.methods import DPGradientClassifier, DPSparseClassifier
 from dpsparse.methods.look.targets import (
-    EDGES,
+    MARGIN_EDGES,
     MIDDLES,
     believed_share,
     likeliest_slope_and_offset,
@@ -36,14 +36,14 @@ def test_every_row_is_in_one_cell():
     rows = Rows.clip(X, y, Domain(classes=[0, 1]), labels=np.array([0, 1]))
     for weights in ([1.0, -2.0, 0.5], [1e300, -1e300, 1e300]):
         w = np.array(weights)[:, None]
-        query = rows.unit(np.ones(3, np.float32)).margins(w).labels_by_margin(EDGES)
+        query = rows.unit(np.ones(3, np.float32)).margins(w).labels_by_margin(MARGIN_EDGES)
         whole = query.whole(2.0**-20).reshape(query.shape)
         in_one = whole.max(initial=0) // np.rint(whole.max() * 2.0**-20)
         assert whole.sum() == pytest.approx(500 * in_one, rel=1e-5)
         np.testing.assert_allclose(whole.sum(axis=1) / in_one, np.bincount(y), rtol=1e-5)
     margins = rows.unit(np.ones(3, np.float32)).margins(np.array([[1.0], [-2.0], [0.5]]))
-    cells = margins.labels_by_margin(EDGES).whole(2.0**-20).reshape(2, -1) * 2.0**-20
-    bins = np.searchsorted(EDGES, X @ [1.0, -2.0, 0.5])
+    cells = margins.labels_by_margin(MARGIN_EDGES).whole(2.0**-20).reshape(2, -1) * 2.0**-20
+    bins = np.searchsorted(MARGIN_EDGES, X @ [1.0, -2.0, 0.5])
     right = np.stack([np.bincount(bins[y == k], minlength=len(MIDDLES)) for k in (0, 1)])
     assert np.abs(cells - right).max() <= 2.0  # margins on the edge of a bin
 
@@ -71,7 +71,7 @@ def test_no_neighbour_moves_the_counts_by_more_than_their_bound(adjacency, cells
         rows = Rows.clip(X, y, Domain(classes=[0, 1]), labels=np.array([0, 1]))
         units = rows.unit(np.ones(2, np.float32))
         at = np.array(weights)[units.kept][:, None]
-        return units.margins(at).labels_by_margin(EDGES)
+        return units.margins(at).labels_by_margin(MARGIN_EDGES)
 
     here, there = (ask(*table) for table in tables)
     moved = here.whole(unit).astype(float) - there.whole(unit).astype(float)

@@ -16,9 +16,7 @@ from dpsparse.audit.subject import Subject
 from dpsparse.domain import Domain
 from dpsparse.methods import DPGradientClassifier, DPGradientRegressor, DPHardThresholdClassifier
 from dpsparse.methods.gradient import solve as gradient
-from dpsparse.methods.gradient.defaults import NOISELESS_BUDGET
 from dpsparse.methods.look import rows as look
-from dpsparse.methods.look.defaults import MANY_COLUMNS
 from dpsparse.nonzeros import PrivateCount
 from dpsparse.random import make_generator
 from dpsparse.release import Releases
@@ -115,7 +113,7 @@ def test_without_noise_the_steps_are_those_of_the_largest_budget():
     X, y = make_table(2000)
     domain = Domain(classes=[0, 1], n_samples=2000)
     model = DPGradientClassifier(domain, epsilon=math.inf).fit(X, y)
-    assert model.n_iter_ == math.ceil(math.sqrt(2000 * NOISELESS_BUDGET))
+    assert model.n_iter_ == math.ceil(math.sqrt(2000 * 32))
     assert DPGradientClassifier(domain, epsilon=math.inf, n_iter=9).fit(X, y).n_iter_ == 9
 
 
@@ -294,7 +292,7 @@ def test_columns_without_rows_are_dropped_where_there_are_many(monkeypatch):
     monkeypatch.setattr(
         Rows, "unit", lambda self, D, **k: seen.append(np.count_nonzero(D)) or unit(self, D, **k)
     )
-    for many in (MANY_COLUMNS, 500):
+    for many in (look.MANY_COLUMNS, 500):
         monkeypatch.setattr(look, "MANY_COLUMNS", many)
         seen.clear()
         DPGradientClassifier(Domain(classes=[0, 1]), n_iter=3, random_state=0).fit(X, y)

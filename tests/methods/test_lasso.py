@@ -28,7 +28,7 @@ from dpsparse.methods import (
     DPScreenedLassoClassifier,
     DPScreenedLassoRegressor,
 )
-from dpsparse.methods.look.defaults import BUDGET_SHARES
+from dpsparse.methods.look.targets import LOOKS
 from dpsparse.nonzeros import PrivateCount
 from dpsparse.published import KhannaLuRaffLassoClassifier, RaffKhannaLuLassoClassifier
 from dpsparse.random import make_generator
@@ -120,7 +120,7 @@ def test_class_counts_are_paid_for(adjacency):
     assert [phase.name for phase in plan.phases] == ["prior", "vertices"]
     prior, eta = plan.phases[0].event, plan.phases[1].event.event.eta
     mu = prior.sensitivity / prior.scale
-    share = BUDGET_SHARES["prior"]
+    share, _ = LOOKS["prior"]
     assert mu**2 == pytest.approx(share / (1.0 - share) * eta**2 * 200 / 4)
     assert spent_epsilon(plan.event, 1e-6) == pytest.approx(1.0, rel=1e-6)
     dearer = Sequence((replace(prior, scale=0.9 * prior.scale), plan.phases[1].event))

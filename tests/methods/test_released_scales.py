@@ -19,9 +19,8 @@ from dpsparse import (
 from dpsparse.domain.clipping import HUGE, TINY, BoundedData
 from dpsparse.exceptions import ParameterError
 from dpsparse.losses import Logistic
-from dpsparse.methods.frank_wolfe.defaults import choose_reach
 from dpsparse.methods.frank_wolfe.run import Problem, RowArrays, lay_out
-from dpsparse.methods.frank_wolfe.solve import make_problem, release_scales
+from dpsparse.methods.frank_wolfe.solve import choose_reach, make_problem, release_scales
 from dpsparse.random import make_generator
 from dpsparse.release import Releases
 from dpsparse.rows import Rows
@@ -145,7 +144,7 @@ def test_small_is_about_non_zero_entries():
 @pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
 def test_replay_of_a_wide_regression(adjacency, monkeypatch):
     """The way that no audit case takes: numbers, and more columns than can be centred."""
-    monkeypatch.setattr("dpsparse.methods.base.MAX_COLUMNS", 2)
+    monkeypatch.setattr("dpsparse.methods.base.MOST_COLUMNS", 3)
     model = DPLassoRegressor(
         Domain(target_bound=2.0, n_samples=4000), n_iter=3, adjacency=adjacency
     )

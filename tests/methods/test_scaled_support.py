@@ -10,7 +10,7 @@ from complaints import check
 from dpsparse import Domain, DPRidgeRegressor, DPTransferRegressor, DPTwoStageRegressor
 from dpsparse.accounting import Exponential, Repeated
 from dpsparse.domain.clipping import HUGE, TINY
-from dpsparse.methods.support_first.defaults import ROW_CLIP
+from dpsparse.methods.support_first.solve import ROW_CLIP
 from dpsparse.rows import Rows
 from dpsparse.sensitivity import ridge_minimiser
 

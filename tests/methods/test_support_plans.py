@@ -22,9 +22,8 @@ from dpsparse.exceptions import DomainError, ParameterError
 from dpsparse.ledger import Ledger
 from dpsparse.mechanisms import Picks
 from dpsparse.methods.front import DPSparseRegressor
-from dpsparse.methods.support_first.defaults import DECLARED_ROW_CLIP as DECLARED_CLIP
-from dpsparse.methods.support_first.defaults import ROW_CLIP
 from dpsparse.methods.support_first.plan import GRADIENT_TOLERANCE as TOL
+from dpsparse.methods.support_first.solve import ROW_CLIP
 from dpsparse.model_selection import DPSearchCV
 from dpsparse.preprocessing import DPPipeline, DPStandardizer
 from dpsparse.random import STEPS
@@ -85,9 +84,9 @@ def phase(plan, name):
 @pytest.mark.parametrize(
     ("kind", "domain", "smoothness", "clip"),
     [
-        (DPTwoStageClassifier, CLASSES, 0.25, DECLARED_CLIP),
+        (DPTwoStageClassifier, CLASSES, 0.25, math.sqrt(2.0)),
         (DPTwoStageClassifier, MANY, 0.25, ROW_CLIP),
-        (DPTwoStageRegressor, NUMBERS, 1.0, DECLARED_CLIP),
+        (DPTwoStageRegressor, NUMBERS, 1.0, math.sqrt(2.0)),
         (DPTwoStageRegressor, MANY_NUMBERS, 1.0, ROW_CLIP),
     ],
 )
@@ -127,7 +126,7 @@ def test_a_tilted_fit(seen, kind, domain, smoothness, clip, adjacency):
 
 
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
-@pytest.mark.parametrize(("domain", "clip"), [(CLASSES, DECLARED_CLIP), (MANY, ROW_CLIP)])
+@pytest.mark.parametrize(("domain", "clip"), [(CLASSES, math.sqrt(2.0)), (MANY, ROW_CLIP)])
 def test_teacher_and_student(seen, domain, clip, adjacency):
     common = {"n_nonzero": 3, "ridge": 5.0, "adjacency": adjacency, "epsilon": 0.9}
     direct = DPTransferClassifier(domain, **common)
@@ -187,7 +186,7 @@ def test_admm(seen, classes, adjacency):
     releases = 6 * (1 if len(classes) == 2 else 3)
     assert counts[event] == releases
     twice = 2.0 if adjacency == "replace-one" else 1.0
-    moved = (twice + 2 * TOL) * DECLARED_CLIP / 40.0
+    moved = (twice + 2 * TOL) * math.sqrt(2.0) / 40.0
     grid = math.sqrt(10) * event.scale / STEPS
     assert event.sensitivity == pytest.approx(moved + grid, rel=1e-12)
     model.fit(*data(model))

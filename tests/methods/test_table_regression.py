@@ -19,9 +19,9 @@ from dpsparse.mechanisms import GaussianNoise
 from dpsparse.methods.base import effective_rows
 from dpsparse.methods.look.rows import even_axes
 from dpsparse.methods.look.targets import release_quantile, side_likelihoods
-from dpsparse.methods.support_first import defaults as ridge_rules
-from dpsparse.methods.support_first.defaults import ROW_CLIP, choose_way
-from dpsparse.methods.support_first.solve import LONGEST, keep_columns_that_explain
+from dpsparse.methods.support_first import plan as ridge_rules
+from dpsparse.methods.support_first.plan import choose_way
+from dpsparse.methods.support_first.solve import ROW_CLIP, keep_columns_that_explain
 from dpsparse.random import make_generator
 from dpsparse.release import Releases
 from dpsparse.rows import Rows
@@ -143,7 +143,7 @@ def test_squared_weights_bound_gradient_and_curvature_exactly(name):
     seen = set()
     for x in boundary_rows():
         rows = mapped(x, name).ridge(
-            None, constant=1.0, row_clip=ROW_CLIP, longest=LONGEST
+            None, constant=1.0, row_clip=ROW_CLIP, longest=2.0**20 * ROW_CLIP
         )  # fmt: skip
         part, (weight,) = rows.gathered, rows.weights
         a = Fraction(float(weight))
@@ -281,9 +281,9 @@ def test_the_tilt_has_the_planned_law(factor):
     tilt, blur = phase.event.events
     rows = Rows.clip(X, y, model.domain)
     at = rows.standardised(np.zeros(3), np.full(3, 0.7), unit=0.25)
-    problem = at.ridge(None, constant=1.0, row_clip=tilt.gradient_bound, longest=LONGEST).problem(
-        "huber", ridge=tilt.ridge, tol=1e-6 * tilt.gradient_bound
-    )
+    problem = at.ridge(
+        None, constant=1.0, row_clip=tilt.gradient_bound, longest=2.0**20 * ROW_CLIP
+    ).problem("huber", ridge=tilt.ridge, tol=1e-6 * tilt.gradient_bound)
     found = []
     for seed in range(500):
         releases = Releases(
@@ -304,7 +304,7 @@ def test_the_phase_pays_for_this_objective_only():
     plan = model.plan(D)
     rows = one_row([1.0, 0, 0, 0])
     for clip, ridge in ((2 * ROW_CLIP, plan.settings.ridge), (ROW_CLIP, plan.settings.ridge / 2)):
-        problem = rows.ridge(None, constant=1.0, row_clip=clip, longest=LONGEST).problem(
+        problem = rows.ridge(None, constant=1.0, row_clip=clip, longest=2.0**20 * ROW_CLIP).problem(
             "huber", ridge=ridge, tol=1e-6
         )
         with pytest.raises(Exception, match="pays for another objective"):

@@ -24,7 +24,6 @@ from dpsparse.accounting.guarantee import PERSON, Phase, Plan
 from dpsparse.domain import OBSERVED, Domain
 from dpsparse.domain.clipping import refuse_malformed, within_limits
 from dpsparse.exceptions import DomainError, ParameterError
-from dpsparse.methods.defaults import MAX_COLUMNS
 from dpsparse.methods.fitted import FittedLinearModel, lazily
 from dpsparse.methods.schema import (
     accuracy,
@@ -43,6 +42,7 @@ from dpsparse.progress import FitProgress, tell
 from dpsparse.random import is_seeded
 from dpsparse.release import Releases, private_run
 from dpsparse.rows import Rows
+from dpsparse.rows.ridge import MOST_COLUMNS
 from dpsparse.rows.sources import Source
 from dpsparse.sensitivity import signed_sum
 
@@ -92,7 +92,7 @@ class Facts:
     def fits_in_memory(self) -> bool:
         """Whether declared rows may be given an entry in every column."""
         n, d = self.domain.n_samples, self.planned_features
-        return n is not None and d <= MAX_COLUMNS and n * d <= 10**8
+        return n is not None and d < MOST_COLUMNS and n * d <= 10**8
 
     @property
     def is_table(self) -> bool:

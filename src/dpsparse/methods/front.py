@@ -20,12 +20,11 @@ from dpsparse.methods.base import (
     Settings,
     WeightedFit,
 )
-from dpsparse.methods.defaults import MAX_COLUMNS, columns_to_find
 from dpsparse.methods.gradient.estimator import DPGradientClassifier, DPGradientRegressor
 from dpsparse.methods.look.targets import plan_shares_if_few_rows
 from dpsparse.methods.support_first.estimator import DPRidgeRegressor, DPTwoStageRegressor
 from dpsparse.nonzeros import check_n_nonzero
-from dpsparse.rows.ridge import MOST_ROWS
+from dpsparse.rows.ridge import MOST_COLUMNS, MOST_ROWS
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -183,7 +182,24 @@ class DPSparseRegressor(BaseDPRegressor, _DPSparse):
             return model, f"{asked}, {size}: find {found} of them, then fit"
         if facts.fits_in_memory and (k is None or isinstance(k, int)):
             return DPRidgeRegressor(n_nonzero=k, **self._terms), f"{d} columns, {size}"
-        if few and k <= MAX_COLUMNS and not self._weighted:
+        if few and k < MOST_COLUMNS and not self._weighted:
             model = DPTwoStageRegressor(n_nonzero=k, **self._terms)
             return model, f"{k} of {d} columns matter: find them, then fit"
         return gradient, f"{d} columns, and no few of them are said to matter"
+
+
+def columns_to_find(N: float, n_features: int, wanted: int | None) -> int:
+    """How many columns are found before they are fitted, by effective rows and what is declared; 0: none are.
+
+    Where few are wanted they are found first if they are rare, or if all columns would drown in noise. Each takes
+    twelve effective rows: fewer columns that are right are worth more. N: effective rows, that is rows times mu. Chosen
+    on training splits: dpsparse lab run board --training.
+    """
+    if wanted is None:
+        if not 40 < n_features < MOST_COLUMNS or N < 30.0:
+            return 0
+        return 3 if N < 60.0 else 5 if N < 100.0 else 0
+    rare, drowned = 20 * wanted <= n_features, 6.0 * n_features > N
+    if not (rare or drowned) or 4.0 * wanted > N:
+        return 0
+    return max(int(min(wanted, N / 12.0, MOST_COLUMNS - 1)), 1)

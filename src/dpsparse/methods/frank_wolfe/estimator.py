@@ -11,9 +11,8 @@ from dpsparse._checks import check_count, check_positive, safe_repr
 from dpsparse.accounting import Budget, Plan
 from dpsparse.exceptions import ParameterError
 from dpsparse.methods.base import BaseDPClassifier, BaseDPLinearModel, BaseDPRegressor, Settings
-from dpsparse.methods.frank_wolfe.defaults import fewest_effective_rows
 from dpsparse.methods.frank_wolfe.run import History
-from dpsparse.methods.frank_wolfe.solve import choose, price
+from dpsparse.methods.frank_wolfe.solve import choose, fewest_effective_rows, price
 from dpsparse.methods.look.targets import plan_mean_if_few_rows
 from dpsparse.nonzeros import NNonzero, check_n_nonzero
 from dpsparse.rows.ridge import MANY_ROWS

@@ -31,7 +31,6 @@ from dpsparse.exceptions import ParameterError
 from dpsparse.losses import Huber, Logistic, Loss, Softmax, Squared
 from dpsparse.mechanisms.top_k import ROUNDING_RANGE
 from dpsparse.methods.base import Facts, Solution
-from dpsparse.methods.frank_wolfe import defaults
 from dpsparse.methods.frank_wolfe.run import (
     History,
     Problem,
@@ -40,12 +39,11 @@ from dpsparse.methods.frank_wolfe.run import (
     check_public,
     choose_resolution,
 )
-from dpsparse.methods.look.defaults import (
-    CUTOFF_PER_SPREAD,
-    QUANTILE_COUNTS,
-)
 from dpsparse.methods.look.rows import ENTRY_HALVINGS, look_at_table, release_entry_size
 from dpsparse.methods.look.targets import (
+    CUTOFF_PER_SPREAD,
+    MIN_EFFECTIVE_ROWS_TO_FIT,
+    QUANTILE_COUNTS,
     add_look,
     contrasts,
     release_mean,
@@ -56,6 +54,9 @@ from dpsparse.nonzeros import NNonzero, PrivateCount, count_event, keep_nonzeros
 from dpsparse.release import Releases
 from dpsparse.rows import Rows
 from dpsparse.sensitivity import vertex_score_range
+
+CLIPPED_ENTRY_PER_TYPICAL = 1.5  # where entries of standardised columns are clipped
+COUNT_STEPS = 5000  # noiseless steps behind a `PrivateCount` (Khanna, Lu and Raff use 50,000)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -125,7 +126,7 @@ def release_scales(rows: Rows, settings: Settings, releases: Releases) -> Scaled
         look = look_at_table(rows, releases, n, settings.longest)
         stretch = look.scaling * (math.sqrt(rows.n_features) / look.length)
         rows = rows.standardised(look.centre, stretch, middle=middle, unit=unit)
-        bound = defaults.CLIPPED_ENTRY_PER_TYPICAL
+        bound = CLIPPED_ENTRY_PER_TYPICAL
         units = replace(declared.units, stretch=stretch, centre=look.centre)
         declared = replace(declared, units=units)
     else:
@@ -168,7 +169,7 @@ def release_offset(rows: Rows, n_classes: int, releases: Releases) -> tuple[floa
     """
     query = rows.class_counts(n_classes)
     noise = releases.scale("prior", query)
-    share = defaults.believable_shares(releases.gaussian("prior", query), noise)
+    share = believable_shares(releases.gaussian("prior", query), noise)
     return tuple(float(b) for b in contrasts(arithmetic.log(share)))
 
 
@@ -181,9 +182,8 @@ def keep_weights(
 
     def count_without_noise(silent: Releases) -> int:
         resolution = resolution_without_noise(silent.number_of_rows(rows))
-        steps = defaults.COUNT_STEPS
-        exact = replace(problem, kappa=math.inf, n_iter=steps, resolution=resolution)
-        weights, _ = silent.vertices("vertices", Steps(rows, exact), steps).weights()
+        exact = replace(problem, kappa=math.inf, n_iter=COUNT_STEPS, resolution=resolution)
+        weights, _ = silent.vertices("vertices", Steps(rows, exact), COUNT_STEPS).weights()
         return int(np.count_nonzero(weights))
 
     return top_k(coef, releases.count("number of weights", rule, count_without_noise, coef.size))
@@ -242,12 +242,12 @@ def choose(
     domain = replace(facts.domain, feature_bound=facts.domain.entry_bound())
     bound, n, d = domain.entry_bound(), domain.n_samples, facts.n_features
     released = radius is None and n is not None
-    released = released and facts.effective_rows >= defaults.fewest_effective_rows(d)
+    released = released and facts.effective_rows >= fewest_effective_rows(d)
     if n_iter is None:
         if released:
-            n_iter = defaults.choose_steps(facts.effective_rows, d)
+            n_iter = choose_steps(facts.effective_rows, d)
         else:
-            n_iter = defaults.choose_declared_steps(n, facts.epsilon)
+            n_iter = choose_declared_steps(n, facts.epsilon)
     looks = {} if facts.of_numbers or not fit_intercept else {"prior": facts.n_classes}
     if released:
         looks |= choose_looks(facts)
@@ -266,7 +266,7 @@ def choose(
         looks=looks,
         n_samples=n,
         longest=domain.longest_row(d),
-        reach=defaults.choose_reach(n_iter, facts.n_outputs, facts.of_numbers),
+        reach=choose_reach(n_iter, facts.n_outputs, facts.of_numbers),
         level=level,
     )
 
@@ -285,7 +285,7 @@ def choose_looks(facts: Facts) -> dict[str, int]:
     centred is centred first. All others release one typical size of entries.
     """
     narrow = table_looks(facts.n_features, entry=False, axes=False)
-    enough = defaults.fewest_rows_to_centre(facts.planned_features)
+    enough = fewest_rows_to_centre(facts.planned_features)
     if facts.of_numbers and facts.fits_in_memory and enough <= facts.effective_rows:
         return narrow
     first = {name: narrow[name] for name in ("mean", "spread") if facts.of_numbers}
@@ -322,8 +322,58 @@ def check_released_scales(settings: Settings, target: float) -> None:
     lowest, highest = settings.feature_bound / 2.0**ENTRY_HALVINGS, settings.feature_bound
     bounds = (lowest, highest)
     if settings.scales == "table":
-        bounds = (defaults.CLIPPED_ENTRY_PER_TYPICAL,) * 2
+        bounds = (CLIPPED_ENTRY_PER_TYPICAL,) * 2
     of_numbers = "mean" in settings.looks
     for bound in bounds:
         for slope in (target,) if of_numbers else (0.5, 1.0):  # ends of the logistic bound
             check_public(settings.reach * target / bound, bound, slope)
+
+
+# ---- tuned numbers ---------------------------------------------------------------------------------
+# Chosen on training splits: dpsparse lab run board --training --methods "DPLasso; DPScreenedLasso". N: effective rows,
+# that is rows times mu.
+
+
+def choose_steps(N: float, n_features: int) -> int:
+    """Steps on released scales. A pick among 2d vertices is seen in N/(30 log 2d) units of noise: its square is the
+    number of steps."""
+    picks = N / (30.0 * math.log(2.0 * n_features))
+    return int(min(max(picks**2, 10), 1000))
+
+
+def choose_declared_steps(n_samples: int | None, epsilon: float) -> int:
+    """Steps on declared scales: the (n epsilon)^(2/3) of the utility bound of both papers."""
+    if math.isinf(epsilon):
+        return 1000
+    if n_samples is None:
+        return 100
+    steps = math.ceil((n_samples * epsilon) ** (2.0 / 3.0) / 4.0)
+    return int(min(max(steps, 10), 1000))
+
+
+def choose_reach(n_iter: int, n_outputs: int, of_numbers: bool) -> float:
+    """Largest margin of the ball on released scales, in cutoffs where targets are numbers.
+
+    It grows with the steps (for numbers with their root, or early picks overshoot). Classes share one ball: picks that
+    noise blurs gain by the root of their number, and lose by more.
+    """
+    if of_numbers:
+        return min(max(math.sqrt(n_iter / 10.0), 0.5), 10.0)
+    return min(max(n_iter / 10.0, 0.5), 30.0) * math.sqrt(n_outputs)
+
+
+def fewest_effective_rows(n_features: int) -> float:
+    """Below so many not even ten picks can be seen: a regression is the mean of its targets."""
+    return max(MIN_EFFECTIVE_ROWS_TO_FIT, 15.0 * math.log(2.0 * n_features))
+
+
+def fewest_rows_to_centre(n_columns: int) -> float:
+    """From so many effective rows columns are centred; else one size of entries is released."""
+    return 2.5 * math.sqrt(n_columns)
+
+
+def believable_shares(noisy: np.ndarray, noise: float) -> np.ndarray:
+    """Shares of the classes from noisy counts, drawn to even ones by three standard deviations of the noise; no class
+    is taken to be rarer than one row in a thousand."""
+    share = np.maximum(noisy + 3.0 * noise, 1.0)
+    return np.asarray(np.clip(share / share.sum(), 1e-3, 1.0 - 1e-3))

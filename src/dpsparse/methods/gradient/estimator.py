@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,11 +18,15 @@ from dpsparse.methods.base import (
     Settings,
     WeightedFit,
 )
-from dpsparse.methods.gradient.defaults import MAX_STEPS, fewest_effective_rows
-from dpsparse.methods.gradient.solve import HardThreshold
+from dpsparse.methods.gradient.solve import MAX_STEPS, HardThreshold
 from dpsparse.methods.gradient.solve import Settings as GradientSettings
 from dpsparse.methods.look.rows import choose_rows
-from dpsparse.methods.look.targets import ClassWeight, add_look, plan_mean_if_few_rows
+from dpsparse.methods.look.targets import (
+    MIN_EFFECTIVE_ROWS_TO_FIT,
+    ClassWeight,
+    add_look,
+    plan_mean_if_few_rows,
+)
 from dpsparse.nonzeros import AUTO, check_count_or_auto, check_n_nonzero, count_event
 
 
@@ -198,7 +203,7 @@ class _DPHardThreshold(_NoisyGradients):
         check_count_or_auto(self.n_nonzero)
 
     def _make_plan(self, n_features: int, labels: np.ndarray | None) -> Plan[Settings]:
-        too_few = fewest_effective_rows(n_features)
+        too_few = max(MIN_EFFECTIVE_ROWS_TO_FIT, 15.0 * math.sqrt(n_features))
         mean = plan_mean_if_few_rows(self, too_few) if self.n_iter is None else None
         if mean is not None:
             return mean

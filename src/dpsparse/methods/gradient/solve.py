@@ -18,7 +18,7 @@ The noise of step t has budget m_t^2 ~ a_t, a_t its weight in the last iterate, 
 | symbol | variable | meaning |
 |---|---|---|
 | m | releases.budget("gradients") | L2 sensitivity over noise sd of all gradients together (mu of Gaussian DP) |
-| T | n_iter | steps (defaults.py: `schedule`) |
+| T | n_iter | steps (`schedule`) |
 
 A step costs one pass over the non-zeros of kept features and one noise value a kept feature; after
 features are dropped nothing is as long as the table is wide. Proof: docs/proofs/noisy_gradient.md. Why each
@@ -35,20 +35,21 @@ import numpy as np
 from dpsparse.domain.clipping import TINY
 from dpsparse.jit import njit
 from dpsparse.methods.base import Solution
-from dpsparse.methods.defaults import choose_columns
-from dpsparse.methods.gradient.defaults import (
-    FEW_WEIGHTS_PER_OUTPUT,
-    MOMENTUM,
-    TRUST_IN_EARLIER_ROUNDS,
-    round_shares,
-    schedule,
-    stands_out,
-)
 from dpsparse.methods.look.rows import RowSettings, ScaledRows, look_at_targets
-from dpsparse.nonzeros import NNonzero, PrivateCount, keep_nonzeros, mass_rule, top_k
+from dpsparse.nonzeros import (
+    NNonzero,
+    PrivateCount,
+    choose_columns,
+    keep_nonzeros,
+    mass_rule,
+    top_k,
+)
 from dpsparse.release import Releases
 from dpsparse.rows import Query, Rows
 from dpsparse.threads import over_rows
+
+MOMENTUM = 0.9  # of the velocity that noisy gradients move
+MAX_STEPS = 2000  # the plan charges the sampler's slack for so many
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,8 +71,9 @@ class Settings:
 
     @property
     def keeps_few(self) -> bool:
+        """Whether a refit starts cold, and after three rounds."""
         k = self.n_nonzero
-        return isinstance(k, int) and k <= FEW_WEIGHTS_PER_OUTPUT * self.look.n_outputs
+        return isinstance(k, int) and k <= 300 * self.look.n_outputs
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -194,8 +196,9 @@ class Descent:
         return float(np.partition(sizes, len(sizes) - kept)[len(sizes) - kept]) * (1.0 - 1e-6)
 
     def remember(self, noise: float, share: float, stays: np.ndarray, *, first: bool) -> None:
-        """Add the direction a round found to those before it. The first round is shrunk by its noise."""
-        factor = math.sqrt(share) * TRUST_IN_EARLIER_ROUNDS[0 if first else 1]
+        """Add the direction a round found to those before it. The first round is shrunk by its noise. Earlier rounds
+        are trusted less than the last one: they paid for dropped columns too."""
+        factor = math.sqrt(share) * (0.5 if first else 0.7)
         if first:
             size = float(np.linalg.norm(self.weights[stays]))
             self.past = factor * soften(self.weights[stays], noise) / max(size, TINY)
@@ -248,3 +251,40 @@ def direction(weights: np.ndarray) -> np.ndarray:
 def soften(weights: np.ndarray, cut: float) -> np.ndarray:
     """Weights moved towards zero by `cut`."""
     return weights - np.clip(weights, -cut, cut) if cut > 0.0 else weights
+
+
+# ---- tuned numbers ---------------------------------------------------------------------------------
+# Chosen on training splits: dpsparse lab run board --training --methods "DPGradient; DPHardThreshold". Why each is
+# there: experiments/notebook/frontier.md. Signal: rows times budget.
+
+
+def round_shares(
+    wide: bool, keeps_few: bool, chosen: bool, width: int, n: float, budget: float
+) -> tuple[float, ...]:
+    """Shares of the gradients' budget: one descent, or descents with pruning in between. Pruning pays on wide data, for
+    few weights or many more features than rows, and where all weights are kept for much signal alone."""
+    if wide and keeps_few:
+        return (0.45, 0.3, 0.25)
+    pays = chosen or n * budget >= 1000.0
+    return (0.5, 0.5) if wide and width > 10.0 * n and pays else (1.0,)
+
+
+def schedule(asked: int | None, wide: bool, n: float, budget: float) -> tuple[int, float]:
+    """Number of steps and step size, in units of that of the loss, from n and the budget alone.
+
+    More than fifty million rows take as many steps as 1e11 reads of a row allow, but not fewer than 400
+    (docs/scaling.md). Where noise would be larger than the rows, steps are shorter.
+    """
+    signal = n * min(budget, 32.0)  # a run without noise has an infinite budget
+    most = min(MAX_STEPS, max(400, int(1e11 / n)))
+    steps = math.ceil(min((0.3 if wide else 1.0) * math.sqrt(signal), most))
+    n_iter = asked or max(3, steps)
+    return n_iter, min(signal / (10.0 * n_iter), 20.0)
+
+
+def stands_out(signal: float, n_outputs: int) -> float:
+    """Standard deviations of the noise by which a column must stand out to be kept. Where classes share the columns,
+    each is the mark of a class or two, and dropping one costs more than keeping another."""
+    if signal < 2000.0:
+        return 1.5
+    return 1.0 if n_outputs > 1 else 2.0

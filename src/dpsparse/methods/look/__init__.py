@@ -5,5 +5,5 @@
     rows.py      wide tables: masses of the columns, and the length of scaled rows; narrow tables: centre, scales and
                  axes of the columns, and the length of standardised rows
 
-Every release has a phase of its own name; its share of the budget stands in defaults.py.
+Every release has a phase of its own name; its share of the budget stands in `LOOKS` of targets.py.
 """

@@ -30,18 +30,10 @@ import numpy as np
 
 from dpsparse import arithmetic
 from dpsparse.methods.base import Facts, Solution
-from dpsparse.methods.look.defaults import (
-    CLIPPED_LENGTH_PER_MEDIAN,
-    MANY_COLUMNS,
-    MIN_MASS_PER_NOISE,
-    MIN_SHARE_OF_MEAN_SIZE,
-    MIN_SQUARED_MEAN_OF_TABLE,
-    OFFSET_ROUNDS,
-    QUANTILE_COUNTS,
-    UNDECLARED_ENTRIES,
-)
 from dpsparse.methods.look.targets import (
     MIDDLES,
+    OFFSET_ROUNDS,
+    QUANTILE_COUNTS,
     ClassTargets,
     ClassWeight,
     NumberTargets,
@@ -55,6 +47,8 @@ from dpsparse.rows.moments import matrix, products
 from dpsparse.threads import in_pieces
 
 ENTRY_HALVINGS = 8  # below the declared bound a typical entry is sought
+MANY_COLUMNS = 2**17  # from which columns below their noise are dropped from tall tables too
+MIN_SHARE_OF_MEAN_SIZE = 1e-6  # a column or direction is never taken to be smaller
 
 
 @dataclass(frozen=True)
@@ -259,7 +253,7 @@ class ScaledRows:
             self.length = self.release_length()
             self.constant = self.length / math.sqrt(self.width)
             if settings.n_classes == 0:  # the length of a row says something about its target
-                self.shortest = CLIPPED_LENGTH_PER_MEDIAN * self.length
+                self.shortest = 1.5 * self.length  # longer rows are shortened to it
             self._take(self.units.kept)
 
     def release_scales(self) -> np.ndarray:
@@ -268,7 +262,7 @@ class ScaledRows:
         columns = look_at_columns(
             self.rows, releases, n, self.length_range(self.width),
             share=0.5 if self.settings.is_bounded else 1.0,
-            min_squared_mean=MIN_SQUARED_MEAN_OF_TABLE,
+            min_squared_mean=0.15,  # with a shorter mean, rows have few entries
         )  # fmt: skip
         self.typical, self.drowned_scale = columns.typical, np.float32(columns.drowned_scale)
         if columns.centre is not None:
@@ -282,8 +276,9 @@ class ScaledRows:
         if self.settings.is_bounded:
             longest = self.settings.longest * math.sqrt(squared / self.width)
             return longest / 2.0**20, longest, 0.5
-        smallest, largest = UNDECLARED_ENTRIES
-        return math.sqrt(squared) * smallest, math.sqrt(squared) * largest, 0.0
+        # Entries lie between 2^-50 and 2^40. The search begins in the middle, which is not the size of standardised
+        # entries: a count among the lengths tells no side, and every octave beyond stays likely.
+        return math.sqrt(squared) * 2.0**-50, math.sqrt(squared) * 2.0**40, 0.0
 
     def release_masses(self) -> np.ndarray:
         """D as float32: 0 for dropped columns."""
@@ -293,7 +288,7 @@ class ScaledRows:
         del query  # and with it rows on all columns
         drops = self.wide or self.width > MANY_COLUMNS
         least = scale if drops else -np.inf
-        floor = max(MIN_MASS_PER_NOISE * scale, 1e-6)
+        floor = max(2.0 * scale, 1e-6)  # no mass is taken to be smaller
         self.drowned_scale = np.float32(1.0 / math.sqrt(floor))
         scaling = np.empty(self.width, np.float32)
 

@@ -16,7 +16,7 @@ Numbers are in units of the declared bound. Proofs: docs/proofs/noisy_gradient.m
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
@@ -27,18 +27,6 @@ from dpsparse import arithmetic
 from dpsparse.accounting import REST, Budget, Geometric, Phase, Plan
 from dpsparse.domain.clipping import TINY
 from dpsparse.methods.base import Solution, effective_rows
-from dpsparse.methods.look.defaults import (
-    BUDGET_SHARES,
-    CUTOFF_PER_SPREAD,
-    MARGIN_EDGES,
-    MAX_EMPTY_SHARE,
-    MIN_CLASS_SHARE,
-    MIN_EFFECTIVE_ROWS_TO_FIT,
-    OFFSET_DOUBT,
-    OFFSET_ROUNDS,
-    QUANTILE_COUNTS,
-    SLOPE_DOUBT,
-)
 from dpsparse.random import STEPS
 from dpsparse.release import Releases
 from dpsparse.rows import Margins, Query, Rows
@@ -46,18 +34,19 @@ from dpsparse.rows import Margins, Query, Rows
 if TYPE_CHECKING:
     from dpsparse.methods.base import BaseDPLinearModel
 
+# Tuned numbers of looks stand here, in the rules that use them, and in rows.py. They were chosen on training splits:
+# dpsparse lab run board --training.
+QUANTILE_COUNTS = 8  # noisy counts of one search
+OFFSET_ROUNDS = 4  # noisy sums that move the offset of the final model
+CUTOFF_PER_SPREAD = 1.5  # where residuals begin to count linearly, in .75-quantiles of |y - mean|
+MIN_EFFECTIVE_ROWS_TO_FIT = 60.0  # below it the mean of targets, or shares of classes, is all
 
-def middles_of(edges: np.ndarray) -> np.ndarray:
-    """Between neighbouring edges of one sign their geometric mean, beside zero half of the edge."""
-    low, high = edges[:-1], edges[1:]
-    return np.asarray(
-        np.where(low * high > 0.0, np.sign(low) * np.sqrt(np.abs(low * high)), (low + high) / 2.0)
-    )
-
-
-# Bins of margins between EDGES, and the margin that stands for each.
-EDGES = np.concatenate([-np.array(MARGIN_EDGES[::-1]), [0.0], MARGIN_EDGES])
-MIDDLES = np.concatenate([[-1.25 * MARGIN_EDGES[-1]], middles_of(EDGES), [1.25 * MARGIN_EDGES[-1]]])
+# The bins of margins by which a slope is found, and the margin that stands for each: between two edges their geometric
+# mean, beside zero half of the edge.
+_above = np.array([2.0 ** (k / 2.0) for k in range(-6, 7)])
+_between = np.concatenate([_above[:1] / 2.0, np.sqrt(_above[:-1] * _above[1:]), 1.25 * _above[-1:]])
+MARGIN_EDGES = np.concatenate([-_above[::-1], [0.0], _above])
+MIDDLES = np.concatenate([-_between[::-1], _between])
 ClassWeight = tuple[float, ...] | str | None  # public, or "balanced": from the released counts
 
 
@@ -157,7 +146,7 @@ def look_at_classes(
     scale = releases.scale("prior", query)
     n = known_rows(rows, releases, n_samples, float(noisy.sum()), scale)
     share = np.array([believed_share(float(count) / n, scale / n) for count in noisy])
-    share = np.clip(share, MIN_CLASS_SHARE, 1.0 - MIN_CLASS_SHARE)
+    share = np.clip(share, 0.01, 0.99)  # no class is taken to be rarer
     share /= share.sum()
     counts, weights, typical = share * n, None, 1.0
     if weight is not None:
@@ -343,7 +332,7 @@ def release_quantile(
         edges, belief = np.append(0.0, edges), np.append(1.0, belief) / 2.0
     if of_filled:
         found, noise = share_below(low)
-        level += (1.0 - level) * min(max(found - noise, 0.0), MAX_EMPTY_SHARE)
+        level += (1.0 - level) * min(max(found - noise, 0.0), 0.99)
     for _ in range(QUANTILE_COUNTS):
         i = int(np.argmin(np.abs(np.cumsum(belief)[:-1] - 0.5))) + 1
         found, noise = share_below(float(edges[i]))
@@ -375,7 +364,7 @@ def release_slope_and_offset(
     margins: Margins, releases: Releases, counts: np.ndarray, doubt: float
 ) -> tuple[float, float]:
     """Slope and offset of released weights. `counts` are the class counts, known to noise of sd `doubt`."""
-    query = margins.labels_by_margin(EDGES)
+    query = margins.labels_by_margin(MARGIN_EDGES)
     noise = releases.scale("intercept", query)
     return likeliest_slope_and_offset(releases.gaussian("intercept", query), noise, counts, doubt)
 
@@ -422,7 +411,8 @@ def likeliest_slope_and_offset(
         variance = noise**2 * (np.square(chance) + np.square(other)) + spread + 1.0
         missed = counts[1] - (rows * chance).sum(axis=2)
         doubts = doubt**2 + spread.sum(axis=2) + 1.0
-        believed = np.square(octaves / SLOPE_DOUBT)[:, None] + np.square(shift / OFFSET_DOUBT)
+        # Before rows are seen the slope is in doubt by half an octave, the offset by two of the log odds.
+        believed = np.square(octaves / 0.5)[:, None] + np.square(shift / 2.0)
         fits = minus_log(seen, variance).sum(axis=2) + minus_log(missed, doubts)
         return np.asarray(fits + believed)
 
@@ -436,24 +426,33 @@ def likeliest_slope_and_offset(
     return slope, base - slope * centre + shift
 
 
-NOTES = {
-    "prior": "noisy class counts",
-    "mean": "noisy sum of the targets (and of the rows, where their number is not declared)",
-    "spread": f"{QUANTILE_COUNTS} noisy counts: where residuals begin to count linearly",
-    "masses": "noisy sum of |x_i|/||x_i||: scale and filter of the features",
-    "length": f"{QUANTILE_COUNTS} noisy counts a search: median length of the rows",
-    "centre": "noisy sum of shortened rows",
-    "columns": "noisy sums of squares (few entries a row: of |x_i|/||x_i||): scale of every column",
-    "axes": "noisy second moments of scaled rows: directions in which they are long",
-    "entry": f"{QUANTILE_COUNTS} noisy counts: typical size of an entry",
-    "intercept": f"noisy counts by class and margin (or {OFFSET_ROUNDS} noisy sums): slope and offset of the model",
-}
+# What a look releases, with its share of the budget (of mu^2); the fit takes the rest.
+LOOKS = {
+    "prior": (0.03, "noisy class counts"),
+    "mean": (0.06, "noisy sum of the targets (and of the rows, where their number is not declared)"),
+    "spread": (0.03, f"{QUANTILE_COUNTS} noisy counts: where residuals begin to count linearly"),
+    "masses": (0.15, "noisy sum of |x_i|/||x_i||: scale and filter of the features"),
+    "length": (0.04, f"{QUANTILE_COUNTS} noisy counts a search: median length of the rows"),
+    "centre": (0.06, "noisy sum of shortened rows"),
+    "columns": (0.06, "noisy sums of squares (few entries a row: of |x_i|/||x_i||): scale of every column"),
+    "axes": (0.05, "noisy second moments of scaled rows: directions in which they are long"),
+    "entry": (0.02, f"{QUANTILE_COUNTS} noisy counts: typical size of an entry"),
+    "intercept": (
+        0.05, f"noisy counts by class and margin (or {OFFSET_ROUNDS} noisy sums): slope and offset of the model",
+    ),
+}  # fmt: skip
 
 
 def add_look(budget: Budget, looks: Mapping[str, int]) -> None:
     """Add releases to a budget, each with how many numbers it has."""
     for name, numbers in looks.items():
-        budget.gaussian(name, BUDGET_SHARES[name], numbers, NOTES[name])
+        share, note = LOOKS[name]
+        budget.gaussian(name, share, numbers, note)
+
+
+def left_by(looks: Iterable[str]) -> float:
+    """The share of the budget that these releases leave."""
+    return 1.0 - sum(LOOKS[name][0] for name in looks)
 
 
 def table_looks(

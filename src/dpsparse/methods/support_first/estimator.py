@@ -20,17 +20,20 @@ from dpsparse.methods.base import (
     Settings,
     WeightedFit,
 )
-from dpsparse.methods.defaults import choose_columns
-from dpsparse.methods.look.targets import plan_mean, plan_mean_if_few_rows
-from dpsparse.methods.support_first import defaults
+from dpsparse.methods.look.targets import (
+    MIN_EFFECTIVE_ROWS_TO_FIT,
+    plan_mean,
+    plan_mean_if_few_rows,
+)
 from dpsparse.methods.support_first.plan import (
     choose,
     choose_table,
+    choose_way,
     drowns,
     noise_of_the_fit,
     plan_fit,
 )
-from dpsparse.nonzeros import AUTO, check_count_or_auto
+from dpsparse.nonzeros import AUTO, check_count_or_auto, choose_columns
 from dpsparse.rows.ridge import MANY_ROWS, ONE_ROW
 
 
@@ -64,7 +67,7 @@ class _SupportFirst(BaseDPLinearModel):
     def _make_plan(self, n_features: int, labels: np.ndarray | None) -> Plan[Settings]:
         name, fit = type(self).__name__, self._kind
         if self._labels_are_numbers:
-            too_few = defaults.fewest_effective_rows(fit)
+            too_few = 30.0 if fit == "objective" else MIN_EFFECTIVE_ROWS_TO_FIT
             mean = plan_mean_if_few_rows(self, too_few)
             if mean is not None:
                 return mean
@@ -349,7 +352,7 @@ class DPRidgeRegressor(BaseDPRegressor, WeightedFit):
     def _make_plan(self, n_features: int, labels: np.ndarray | None) -> Plan[Settings]:
         self._domain.require("n_samples", type(self).__name__)
         facts = self._facts(n_features, labels)
-        way = defaults.choose_way(facts.effective_rows, facts.planned_features)
+        way = choose_way(facts.effective_rows, facts.planned_features)
         if way == "mean" and self._weighted:
             way = "declared"  # a mean of weighted rows needs the sum of the weights beside it
         if way == "mean":

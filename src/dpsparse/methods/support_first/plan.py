@@ -27,12 +27,11 @@ from dpsparse.accounting import (
 from dpsparse.accounting.events import leaves
 from dpsparse.exceptions import ParameterError
 from dpsparse.losses import get_loss
-from dpsparse.methods.base import Facts
-from dpsparse.methods.look.defaults import BUDGET_SHARES
-from dpsparse.methods.look.targets import add_look, table_looks
-from dpsparse.methods.support_first import defaults
-from dpsparse.methods.support_first.solve import SupportFirst
+from dpsparse.methods.base import Facts, effective_rows
+from dpsparse.methods.look.targets import add_look, left_by, table_looks
+from dpsparse.methods.support_first.solve import ROW_CLIP, SupportFirst, typical_length
 from dpsparse.random import LARGEST, STEPS
+from dpsparse.rows.moments import WIDEST
 from dpsparse.rows.ridge import FARTHEST, LARGEST_TABLE, MOST_COLUMNS, MOST_ROWS
 from dpsparse.sensitivity import clipped_gradient_sum, ridge_minimiser, tilted_minimiser
 
@@ -54,18 +53,21 @@ def choose(
 ) -> SupportFirst:
     """How many columns are found, what is looked at, and the ridge of the fit."""
     N, s = facts.effective_rows, min(n_nonzero, facts.n_features)
-    way, room = defaults.choose_scales(N, s), 1.0
-    split = defaults.support_share(fit) if s < facts.n_features else 0.0
+    # With fewer than 100 effective rows declared bounds set all scales.
+    way = "released" if N >= 100.0 and choose_way(N, s) == "released" else "declared"
+    room, split = 1.0, 0.0
+    if s < facts.n_features:
+        split = 0.6 if fit == "objective" else 0.5
     looks = {"mean": 1} if facts.of_numbers else {"prior": facts.n_classes}
     if way == "released":
         turn = facts.n_outputs == 1 and fit != "admm"
-        axes = turn and defaults.has_axes(N * math.sqrt(1.0 - split), s)
+        axes = turn and has_axes(N * math.sqrt(1.0 - split), s)
         found = table_looks(s * facts.n_outputs, entry=split > 0.0, axes=axes)
         if not facts.of_numbers:
             del found["mean"], found["spread"]
         looks |= found
         if facts.of_numbers and fit == "objective":
-            room = defaults.room_for_bounds(facts, s, 1.0 - split)
+            room = room_for_bounds(facts, s, 1.0 - split)
     settings = settle(facts, fit, way, looks, room, s, s, ridge, split=split, n_iter=n_iter)
     return replace(settings, public_rows=public_rows)
 
@@ -75,10 +77,10 @@ def choose_table(facts: Facts, way: str, ridge: float | None, kept: int | None) 
     d, planned, room = facts.n_features, facts.planned_features, 1.0
     looks: dict[str, int] = {}
     if way == "released":
-        axes = defaults.has_axes(facts.effective_rows, planned)
+        axes = has_axes(facts.effective_rows, planned)
         weighted = facts.domain.weight_bound is not None
         looks = table_looks(d, entry=False, axes=axes, weighted=weighted)
-        room = defaults.room_for_bounds(facts, planned)
+        room = room_for_bounds(facts, planned)
     return replace(settle(facts, "objective", way, looks, room, d, planned, ridge), kept=kept)
 
 
@@ -89,15 +91,15 @@ def settle(
     """The bounds and the ridge of fits on `s` columns each, chosen as for `width` columns."""
     domain, n = facts.domain, int(facts.domain.require("n_samples", "A table"))
     loss = get_loss("huber" if facts.of_numbers else "logistic")
-    clip = defaults.choose_row_clip(way, room)
+    clip = choose_row_clip(way, room)
     curvature = loss.smoothness * clip**2
     if ridge is None:
-        rest = (1.0 - split) * (1.0 - sum(BUDGET_SHARES[name] for name in looks))
+        rest = (1.0 - split) * left_by(looks)
         mu = facts.effective_rows / n * math.sqrt(rest / facts.n_outputs)
         if fit == "objective":
-            ridge = defaults.choose_ridge(facts.epsilon, n, width, curvature, mu)
+            ridge = choose_ridge(facts.epsilon, n, width, curvature, mu)
         else:
-            ridge = defaults.choose_output_ridge(n, width, mu / math.sqrt(n_iter), curvature)
+            ridge = choose_output_ridge(n, width, mu / math.sqrt(n_iter), curvature)
     return SupportFirst(
         fit=fit,
         loss=loss.name,
@@ -114,7 +116,7 @@ def settle(
         ridge=ridge,
         row_clip=clip,
         # Picks of columns, which share the cutoff, want it near.
-        clipped_share=defaults.clipped_share(1.0 if split > 0.0 else room),
+        clipped_share=clipped_share(1.0 if split > 0.0 else room),
         curvature=curvature,
         tol=GRADIENT_TOLERANCE * clip,
         n_iter=n_iter,
@@ -151,7 +153,7 @@ def price(settings: SupportFirst, adjacency: str, budget: Budget, method: str) -
     """Add the releases of `solve` to `budget`, and refuse what its arithmetic cannot carry."""
     add_look(budget, settings.looks)
     if settings.split > 0.0:
-        share = settings.split * (1.0 - sum(BUDGET_SHARES[name] for name in settings.looks))
+        share = settings.split * left_by(settings.looks)
         picks = settings.n_nonzero * settings.n_outputs
         budget.picks("support", share, picks, "columns that go with the targets")
     width = settings.n_nonzero + 1
@@ -177,7 +179,7 @@ def price(settings: SupportFirst, adjacency: str, budget: Budget, method: str) -
 def drowns(noise: float, way: str) -> bool:
     """Whether the noise of weights moves the prediction of a typical row by more than a cutoff of the residuals: no
     weights are worth that, whatever the rows say."""
-    return noise * math.hypot(defaults.typical_length(way), 1.0) > 1.0
+    return noise * math.hypot(typical_length(way), 1.0) > 1.0
 
 
 def fit_event(settings: SupportFirst, adjacency: str, size: int, ratio: float) -> Event:
@@ -225,12 +227,74 @@ def noise_of_the_fit(phases: tuple[Phase, ...]) -> dict[str, float]:
     return shown
 
 
+# ---- tuned numbers ---------------------------------------------------------------------------------
+# N: effective rows, that is rows times mu. Numbers of ridge regression, and shares and cutoffs of Two-Stage and
+# transfer regressions, here and in solve.py, were chosen on training splits: dpsparse lab run board --training
+# --methods "DPRidge; DPSparse". Those of classifiers, students and ADMM were set by judgement.
+
+MAX_EPSILON = 16.0  # of the rules: beyond it the ridge falls no more, and bounds do not widen
+
+
+def choose_way(N: float, n_columns: int) -> str:
+    """How much of the table is looked at. Below N = 20 a fit on few columns is mostly its ridge, and safe."""
+    width = math.sqrt(n_columns)
+    if max(50.0, 2.5 * width) <= N:
+        return "released"
+    return "declared" if 4.5 * width <= N or (N < 20.0 and n_columns <= 40) else "mean"
+
+
+def has_axes(N: float, n_columns: int) -> bool:
+    """Whether directions of the rows stand out from noise: that of their second moments, entry by entry, is then below
+    half of what a column has."""
+    return 10.0 * n_columns <= N and n_columns <= WIDEST
+
+
+def room_for_bounds(facts: Facts, n_columns: int, share: float = 1.0) -> float:
+    """How many times smaller the noise of a prediction is than where bounds on rows and residuals begin to widen;
+    `share` of the budget is spent on these columns."""
+    epsilon = min(facts.epsilon, MAX_EPSILON)
+    n = int(facts.domain.require("n_samples", "A table"))
+    N = effective_rows(n, epsilon, facts.delta, facts.adjacency) * math.sqrt(share)
+    return max(1.0, N / (20.0 * n_columns))
+
+
+def choose_row_clip(way: str, room: float) -> float:
+    """r, the length from which a row counts less. It grows with the fourth root of N."""
+    clip = ROW_CLIP if way == "released" else math.sqrt(2.0)
+    return clip * math.sqrt(math.sqrt(room))
+
+
+def clipped_share(room: float) -> float:
+    """Of the residuals: so many lie beyond the cutoff. It falls with the square of N, as the variance of the noise does
+    that a cutoff makes: light tails hardly move it, heavy tails move it far (experiments/notebook/defaults.md)."""
+    return 1.0 / 3.0 / room**2
+
+
+def choose_ridge(epsilon: float, n: int, n_columns: int, curvature: float, mu: float) -> float:
+    """In units of a row's curvature: the volume of the objective takes a seventh of epsilon, its slope the rest, and
+    weights that the noise would drown are pulled to zero."""
+    volume = 7.0 / min(epsilon, MAX_EPSILON)
+    drowned = 4.0 * n_columns / (n * mu**2)
+    return float(max(volume, drowned) * curvature)
+
+
+def choose_output_ridge(n_samples: int, n_columns: int, mu: float, curvature: float) -> float:
+    """Noise ~ 1/ridge and shrinkage ~ ridge/n balance."""
+    balanced = math.sqrt(2.0 * n_samples / (n_columns * mu))
+    return max(balanced, 2.0 * least_ridge(n_columns + 1)) * curvature
+
+
+def least_ridge(n_columns: int) -> float:
+    """In units of the curvature of a row: where a minimiser on that many columns is certified on the largest table."""
+    return max(2.0**-20, 2.0**-28 * float(n_columns) ** 2)
+
+
 # ---- what the arithmetic of a minimiser is proven for ----------------------------------------------
 
 
 def check_ridge(ridge: float, curvature: float, n_columns: int, n_samples: int) -> None:
     """Refuse a problem whose minimiser float64 cannot certify (docs/proofs/ridge.md, Lemma 2)."""
-    least = defaults.least_ridge(n_columns)
+    least = least_ridge(n_columns)
     if ridge < least * curvature:
         raise ParameterError(
             f"ridge is too small for rows of the declared size: less than {least:.2g} of the "

@@ -26,7 +26,7 @@ shortened: shortened rows would pull the fit away from the model that is used on
 in which rows are long would use up that length; axes make all directions alike, and so the noise of the fit as small as
 it can be: the sum of 1/eigenvalues of the Hessian is least where they are equal.
 
-With too few rows to look at (defaults.py), declared bounds take the place of b, centre, scales and length; with fewer
+With too few rows to look at (py), declared bounds take the place of b, centre, scales and length; with fewer
 still the mean of y alone is released. Several classes are fitted one against the rest. Cost: one pass over the
 non-zeros an output, then the fit on s columns. Deviations from the papers: blocks of rows do not vote (they find far
 less at the same price), the teacher is fitted on a released support (in the paper it may switch its support when one
@@ -53,13 +53,12 @@ from dpsparse.methods.look.rows import (
     release_entry_size,
 )
 from dpsparse.methods.look.targets import look_at_classes, release_mean, release_spread
-from dpsparse.methods.support_first import defaults
 from dpsparse.methods.support_first.student import learn
 from dpsparse.nonzeros import top_k
 from dpsparse.release import Releases
 from dpsparse.rows import RidgeRows, Rows
 
-LONGEST = 2.0**20 * defaults.ROW_CLIP  # a row beyond has weight 0 instead of 2^-40
+ROW_CLIP = 1.0 / 0.3  # length from which rows count less, in units of the constant entry of a row
 
 
 @dataclass(frozen=True)
@@ -117,9 +116,7 @@ class Run:
         if len(self.columns) < d:
             self.rows = self.rows.columns(self.columns)
         self.standard = self.look_at_rows()
-        self.stretch = self.standard.scaling * (
-            defaults.typical_length(settings.way) / self.standard.length
-        )
+        self.stretch = self.standard.scaling * (typical_length(settings.way) / self.standard.length)
         rows = self.rows.standardised(
             self.standard.centre, self.stretch, axes=self.standard.axes, middle=self.mean,
             unit=self.cutoff,
@@ -143,14 +140,15 @@ class Run:
         """Mean and spread of numbers; of classes the log-odds, one class against the rest."""
         settings, rows, releases = self.settings, self.rows, self.releases
         if settings.of_numbers:
-            self.spread = self.cutoff = defaults.DECLARED_CUTOFF
+            # Where nothing is looked at, residuals count linearly from a quarter of the declared range.
+            self.spread = self.cutoff = 0.25
             if "mean" in settings.looks:
                 declared = settings.n_samples if settings.looks["mean"] == 1 else None
                 self.n, self.mean = release_mean(rows, releases, declared)
             if self.released:
                 level = 1.0 - settings.clipped_share
                 self.cutoff = release_spread(rows, releases, self.n, self.mean, level)
-                self.spread = defaults.TARGET_CUTOFF_OF_SCORES * self.cutoff
+                self.spread = 0.82 * self.cutoff  # where columns are looked for
             return
         n_classes = max(2, settings.n_outputs)
         targets = look_at_classes(rows, releases, n_classes, settings.n_samples, None)
@@ -166,7 +164,7 @@ class Run:
         if self.released:
             n = settings.n_samples
             typical = release_entry_size(self.rows, self.releases, n, bound)
-            bound = min(defaults.ENTRY_CUTOFF * typical, bound)
+            bound = min(1.5 * typical, bound)
         return [self.find_columns(k, bound) for k in range(settings.n_outputs)]
 
     def find_columns(self, output: int, bound: float) -> np.ndarray:
@@ -205,7 +203,8 @@ class Run:
         settings = self.settings
         every = len(own) == rows.n_features
         columns = self.rows_of(rows, output).ridge(
-            None if every else own, constant=1.0, row_clip=settings.row_clip, longest=LONGEST
+            None if every else own, constant=1.0, row_clip=settings.row_clip,
+            longest=2.0**20 * ROW_CLIP,  # a row beyond has weight 0 instead of 2^-40
         )  # fmt: skip
         if settings.fit == "admm":
             return self.alternate(columns)
@@ -246,7 +245,7 @@ class Run:
             noise = self.releases.scale("fit", query, share)
             x = self.releases.gaussian("fit", query, share)
             moved = x + u
-            threshold = defaults.admm_threshold(noise)
+            threshold = admm_threshold(noise)
             z = np.sign(moved) * np.maximum(np.abs(moved) - threshold, 0.0)
             z[-1] = moved[-1]
             u = moved - z
@@ -277,3 +276,13 @@ def keep_columns_that_explain(weights: np.ndarray, inverse: np.ndarray, k: int) 
     out = np.zeros_like(weights)
     out[left] = weights[left]
     return out
+
+
+def typical_length(way: str) -> float:
+    """Of a standardised row without its constant, in the same unit."""
+    return math.sqrt(0.91) / 0.3 if way == "released" else 1.0
+
+
+def admm_threshold(noise: float) -> float:
+    """What the noise of one round exceeds seldom; where there is none, next to nothing."""
+    return max(3.0 * noise, 1e-3)
