@@ -6,7 +6,7 @@ import math
 import numpy as np
 import pytest
 
-from dpsparse.evaluation.defaults import EDGES
+from dpsparse.evaluation.plan import SCORE_EDGES
 from dpsparse.rows.histogram import ScoredLabels, ScoredNumbers
 
 BIG = 1.7976931348623157e308
@@ -14,7 +14,7 @@ TINY = 5e-324
 UNITS = (2.0**-20, 1e-7 / 3.0, 0.0123)  # of the grid; the last one is coarse
 # Scores on, just below and just above edges; no numbers; the largest and smallest there are.
 SCORES = [
-    *(float(np.nextafter(EDGES[40], side)) for side in (-1e9, 1e9)), float(EDGES[40]),
+    *(float(np.nextafter(SCORE_EDGES[40], side)) for side in (-1e9, 1e9)), float(SCORE_EDGES[40]),
     0.0, -0.0, TINY, -TINY, BIG, -BIG, math.inf, -math.inf, math.nan,
 ]  # fmt: skip
 CHANCES = [0.0, 1.0, TINY, 1.0 - 2.0**-53, 0.5, 1.0 + 1e-9, -1e-9, math.nan, math.inf]
@@ -43,10 +43,10 @@ def numbers(rows, groups=None):
 
 
 def label_queries(scored):
-    cuts = EDGES[::3]
+    cuts = SCORE_EDGES[::3]
     yield "confusion", scored.confusion()
     yield "outcomes", scored.outcomes()
-    yield "cells", scored.cells(EDGES)
+    yield "cells", scored.cells(SCORE_EDGES)
     yield "histogram", scored.histogram(cuts)
     for name, power in itertools.product(("log_loss", "brier"), (1, 2)):
         yield f"{name} {power}", scored.loss(name, power)
@@ -165,6 +165,6 @@ def test_rows_may_come_in_any_order():
 
 
 def test_a_score_that_is_no_number_goes_to_the_cell_of_zero():
-    cells = labels([(0, 0, math.nan, 0.5)]).cells(EDGES).whole(2.0**-10)
-    zero = labels([(0, 0, 0.0, 0.5)]).cells(EDGES).whole(2.0**-10)
+    cells = labels([(0, 0, math.nan, 0.5)]).cells(SCORE_EDGES).whole(2.0**-10)
+    zero = labels([(0, 0, 0.0, 0.5)]).cells(SCORE_EDGES).whole(2.0**-10)
     np.testing.assert_array_equal(cells, zero)

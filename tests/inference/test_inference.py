@@ -19,8 +19,9 @@ from dpsparse.audit.replay import check_subject
 from dpsparse.audit.subject import Subject
 from dpsparse.domain.clipping import HUGE, TINY
 from dpsparse.exceptions import BudgetError, DomainError, ParameterError, SchemaError
-from dpsparse.inference import DPFeatureTest, defaults, dp_inference
+from dpsparse.inference import DPFeatureTest, dp_inference
 from dpsparse.inference.feature_test import discoveries
+from dpsparse.inference.intervals import INTERVAL_SHARES
 from dpsparse.rows import Rows, moments
 from dpsparse.rows.moments import matrix
 
@@ -161,7 +162,7 @@ def test_replay_finds_nothing(what, adjacency):
 
 
 def test_shares_fill_the_budget():
-    assert sum(defaults.INTERVAL_SHARES.values()) == pytest.approx(1.0)
+    assert sum(INTERVAL_SHARES.values()) == pytest.approx(1.0)
 
 
 # ---- coverage ------------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ from scipy import stats
 from scipy.optimize import brentq
 
 from dpsparse import Domain, DPGradientClassifier, dp_inference
-from dpsparse.inference.defaults import INTERVAL_SHARES
+from dpsparse.inference.intervals import INTERVAL_SHARES
 from dpsparse.preprocessing import DPPipeline, DPStandardizer
 from dpsparse.random import make_generator
 from dpsparse.release import Releases, releases_made_by

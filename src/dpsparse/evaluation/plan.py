@@ -15,9 +15,35 @@ import numpy as np
 from dpsparse.accounting.budget import Budget
 from dpsparse.accounting.events import NonPrivate, RoundedGaussian
 from dpsparse.accounting.guarantee import EVALUATED, PERSON, ROW, Plan
-from dpsparse.evaluation.defaults import EDGES, MOST_BINS, RELEASES
 from dpsparse.exceptions import ParameterError
 from dpsparse.sensitivity import Sensitivity, count_below, feature_masses, signed_sum
+
+MOST_BINS = 64  # of a histogram of scores
+# Public cells of scores: +-2^(k/4), from 1/256 to 64.
+SCORE_EDGES = np.sort(np.outer([-1.0, 1.0], 2.0 ** (np.arange(-32, 25) / 4.0)), axis=None)
+
+# What is released, and its share of mu^2 by kind of model: all metrics together then have intervals of about one width
+# (tests/evaluation/interval_coverage.py). What is not asked for is left out and the rest stretched.
+RELEASES: dict[str, tuple[str, dict[str, float]]] = {
+    "outcomes": ("rows guessed right and wrong", {"several classes": 0.15}),
+    "confusion": ("rows by class and guess", {"two classes": 0.20, "several classes": 0.25}),
+    "cells": ("rows by public cell of the score: where to cut", {"two classes": 0.15, "several classes": 0.10}),
+    "histogram": (
+        "rows by class (or right and wrong) and bin of the score", {"two classes": 0.40, "several classes": 0.25},
+    ),
+    "log_loss": ("sum of the log loss, cut at 6", {"two classes": 0.07, "several classes": 0.07}),
+    "log_loss_squares": ("sum of its squares: sampling error", {"two classes": 0.055, "several classes": 0.055}),
+    "brier": ("sum of the squared errors of the probabilities", {"two classes": 0.07, "several classes": 0.07}),
+    "brier_squares": ("sum of their squares: sampling error", {"two classes": 0.055, "several classes": 0.055}),
+    "count": ("number of rows or persons", {"numbers": 0.15}),
+    "total": ("sum of the targets", {"numbers": 0.10}),
+    "absolute": ("sum of the absolute errors", {"numbers": 0.15}),
+    "squares": ("sum of the squared errors", {"numbers": 0.20}),
+    "spread": ("sum of the squared targets about their mean", {"numbers": 0.15}),
+    "squares_squares": ("sum of fourth powers of the errors: sampling error", {"numbers": 0.10}),
+    "spread_squares": ("sum of fourth powers of the targets: sampling error", {"numbers": 0.05}),
+    "cross": ("sum of squared error times squared target: sampling error", {"numbers": 0.10}),
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -105,7 +131,7 @@ def make_plan(
     sizes = {
         "confusion": subject.n_classes**2,
         "outcomes": 2,
-        "cells": len(EDGES) + 1,
+        "cells": len(SCORE_EDGES) + 1,
         "histogram": 2 * MOST_BINS,
     }
     budget = Budget(epsilon, delta)
@@ -167,11 +193,11 @@ def cuts(cells: np.ndarray, sd: float, n_bins: int) -> np.ndarray:
     """Cut points at the quantiles of a released coarse histogram; linear inside a cell."""
     mass = np.where(cells >= 2.0 * sd, np.maximum(cells, 0.0), 0.0)
     if mass.sum() <= 0.0:
-        return EDGES[:: -(-len(EDGES) // (n_bins - 1))]
+        return SCORE_EDGES[:: -(-len(SCORE_EDGES) // (n_bins - 1))]
     rising = np.concatenate([[0.0], np.cumsum(mass) / mass.sum()])
     quantiles = np.arange(1, n_bins) / n_bins
     at = np.clip(np.searchsorted(rising, quantiles) - 1, 0, len(mass) - 1)
-    left = np.concatenate([[1.25 * EDGES[0]], EDGES])[at]
-    right = np.concatenate([EDGES, [1.25 * EDGES[-1]]])[at]
+    left = np.concatenate([[1.25 * SCORE_EDGES[0]], SCORE_EDGES])[at]
+    right = np.concatenate([SCORE_EDGES, [1.25 * SCORE_EDGES[-1]]])[at]
     inside = (quantiles - rising[at]) / np.maximum(rising[at + 1] - rising[at], 1e-12)
     return np.unique(left + (right - left) * np.clip(inside, 0.0, 1.0))

@@ -9,9 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from dpsparse.evaluation.defaults import EDGES
 from dpsparse.evaluation.intervals import Estimate, mean
-from dpsparse.evaluation.plan import Subject, cuts, number_of_bins
+from dpsparse.evaluation.plan import SCORE_EDGES, Subject, cuts, number_of_bins
 from dpsparse.release import Releases
 from dpsparse.rows.histogram import ScoredLabels, ScoredNumbers
 from dpsparse.rows.parts import Query
@@ -78,7 +77,7 @@ def release_labels(
     if "confusion" in names:
         ask("confusion", rows.confusion())
     if "cells" in names:
-        ask("cells", rows.cells(EDGES))
+        ask("cells", rows.cells(SCORE_EDGES))
         # About how many rows there are: public, or from the counts released so far.
         counted = next(n for n in ("outcomes", "confusion", "cells") if n in numbers)
         n = float(numbers[counted].sum() if n_units is None else n_units)

@@ -26,7 +26,7 @@ from dpsparse.accounting.guarantee import Guarantee, Plan
 from dpsparse.domain import Domain
 from dpsparse.exceptions import ParameterError
 from dpsparse.inference import plan as planning
-from dpsparse.inference.defaults import RAREST_CLASS
+from dpsparse.inference.plan import RAREST_CLASS
 from dpsparse.methods.schema import column_names, refuse_weights
 from dpsparse.release import Releases, private_run
 from dpsparse.rows import Rows

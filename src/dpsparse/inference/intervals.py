@@ -19,7 +19,6 @@ from dpsparse.evaluation.intervals import quantile
 from dpsparse.evaluation.scores import prepared as prepare_rows
 from dpsparse.exceptions import ParameterError
 from dpsparse.inference import plan as planning
-from dpsparse.inference.defaults import INTERVAL_SHARES
 from dpsparse.inference.solve import Found, estimate_weights
 from dpsparse.methods.schema import column_names
 from dpsparse.release import Releases, private_run
@@ -28,6 +27,20 @@ from dpsparse.rows.moments import WIDEST
 if TYPE_CHECKING:
     from dpsparse.ledger.account import Ledger
     from dpsparse.preprocessing import DPPipeline
+
+# Shares of mu^2 of intervals, in the order of the releases. The last step is the one that is published.
+INTERVAL_SHARES = {
+    "look": 0.05,
+    "axes": 0.09,
+    "gradient 1": 0.05,
+    "gradient 2": 0.05,
+    "curvature 2": 0.06,
+    "gradient 3": 0.05,
+    "curvature 3": 0.07,
+    "gradient 4": 0.39,
+    "curvature 4": 0.14,
+    "spread 4": 0.05,
+}
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,6 +16,8 @@ from dpsparse.methods.base import BaseDPClassifier
 from dpsparse.random import is_seeded
 from dpsparse.rows import Rows
 
+RAREST_CLASS = 0.01  # share of rows: no class is taken to be rarer
+
 
 def check(
     domain: Any, epsilon: Any, delta: Any, adjacency: Any, ledger: Any, seed: Any, name: str

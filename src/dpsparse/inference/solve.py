@@ -27,10 +27,13 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import logit
 
-from dpsparse.inference import defaults
+from dpsparse.inference.plan import RAREST_CLASS
 from dpsparse.release import Releases
 from dpsparse.rows import Query, Rows, moments
 from dpsparse.rows.moments import matrix
+
+# "(tables)": on the made-up tables of experiments/notebook/inference.md.
+EARLY_ROW_LENGTH = 1.5  # times sqrt(k), k coordinates: no row is longer before the last step
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,7 +54,7 @@ def estimate_weights(rows: Rows, to_box: np.ndarray, releases: Releases) -> Foun
     reach = float(np.linalg.norm(np.abs(to).sum(axis=1)))  # of the longest row within the bounds
     steps = _Steps(rows, to @ to_box, look.n_rows, releases)
 
-    early = min(reach, defaults.EARLY_ROW_LENGTH * math.sqrt(k))
+    early = min(reach, EARLY_ROW_LENGTH * math.sqrt(k))
     psi = np.zeros(k)
     psi[-1] = logit(look.share)
     null = look.n_rows * look.share * (1.0 - look.share)
@@ -91,9 +94,7 @@ def _look(rows: Rows, to_box: np.ndarray, releases: Releases) -> _Look:
     least = min(max(2.0 * noise / n, 1e-9), 1.0)
     variance = np.diag(found)[:-2] / n - mean**2
     spread = np.sqrt(np.clip(variance, least, 1.0))
-    share = float(
-        np.clip(0.5 + found[-2, -1] / n / 2.0, defaults.RAREST_CLASS, 1.0 - defaults.RAREST_CLASS)
-    )
+    share = float(np.clip(0.5 + found[-2, -1] / n / 2.0, RAREST_CLASS, 1.0 - RAREST_CLASS))
     return _Look(n, share, mean, spread)
 
 
@@ -103,7 +104,7 @@ def _even_axes(rows: Rows, to_box: np.ndarray, look: _Look, releases: Releases) 
     standard = np.eye(k)
     standard[:-1, :-1] /= look.spread[:, None]
     standard[:-1, -1] = -look.mean / look.spread
-    bound = defaults.EARLY_ROW_LENGTH**2 * k
+    bound = EARLY_ROW_LENGTH**2 * k
     query = moments.products(rows, standard @ to_box, bound)
     noise = releases.scale("axes", query)
     found = matrix(releases.gaussian("axes", query))
