@@ -207,12 +207,6 @@ STEPS = 2**28
 _BINS, _WIDTH = 2048, 2**21
 LARGEST = _BINS * _WIDTH  # every |K| is below: 16 STEPS
 _EXPONENT_UNIT = 0.5 / STEPS**2
-_U1, _U4, _U5, _U15, _U17, _U21, _U26, _U28, _U31, _U33, _U42 = (
-    np.uint64(v) for v in (1, 4, 5, 15, 17, 21, 26, 28, 31, 33, 42)
-)
-_UFFFF, _UTHRESHOLD, _UBIN, _UOFFSET = (
-    np.uint64(v) for v in (0xFFFF, 0x1FFFF, _BINS - 1, _WIDTH - 1)
-)
 
 
 def _tables() -> tuple[np.ndarray, ...]:
@@ -254,8 +248,9 @@ def _tables() -> tuple[np.ndarray, ...]:
 
 
 _THRESHOLD, _ALIAS, _QUICK, _LEAST, _ACCEPT, _ACCEPT_LOW = _tables()
+_u = np.uint64  # signed numbers beside words would make floats of them
 # Threshold, alias, and what accepts at once in the own bin and in the alias, in one word: one look a proposal.
-_PACKED = _THRESHOLD | _ALIAS << _U17 | _QUICK << _U28 | _QUICK[_ALIAS] << _U33
+_PACKED = _THRESHOLD | _ALIAS << _u(17) | _QUICK << _u(28) | _QUICK[_ALIAS] << _u(33)
 
 
 @njit(cache=True, nogil=True)
@@ -323,56 +318,56 @@ def _add(rng, out):  # type: ignore[no-untyped-def]
     sixteen that is not accepted at once; the third adds the runs between these and takes two more words for each of
     them.
     """
-    words, proposed = np.empty(1024, np.uint64), np.empty(1024, np.int64)
+    words, proposed = np.empty(1024, _u), np.empty(1024, np.int64)
     doubtful = np.empty(1024, np.uint8)
-    late = np.empty(1025, np.uint64)  # places of what is not accepted at once, and the end
-    done = np.uint64(0)
-    while done < np.uint64(out.size):
-        n = min(np.uint64(out.size) - done, np.uint64(1024))
+    late = np.empty(1025, _u)  # places of what is not accepted at once, and the end
+    done = _u(0)
+    while done < _u(out.size):
+        n = min(_u(out.size) - done, _u(1024))
         for i in range(n):
-            words[i] = np.uint64(np.int64(rng.random() * 2.0**53))
+            words[i] = _u(np.int64(rng.random() * 2.0**53))
         for i in range(n):
             word = words[i]  # 11 bits column, 16 threshold, 21 offset, 1 sign, 4 coin
-            column = word >> _U42
+            column = word >> _u(42)
             packed = _PACKED[column]
-            own = ((word >> _U26) & _UFFFF) < (packed & _UTHRESHOLD)
-            bin_ = column if own else (packed >> _U17) & _UBIN
-            quick = (packed >> (_U28 if own else _U33)) & _U31
-            k = np.int64((bin_ << _U21) | ((word >> _U5) & _UOFFSET))
-            minus = np.int64((word >> _U4) & _U1)
+            own = ((word >> _u(26)) & _u(0xFFFF)) < (packed & _u(0x1FFFF))
+            bin_ = column if own else (packed >> _u(17)) & _u(_BINS - 1)
+            quick = (packed >> (_u(28) if own else _u(33))) & _u(31)
+            k = np.int64((bin_ << _u(21)) | ((word >> _u(5)) & _u(_WIDTH - 1)))
+            minus = np.int64((word >> _u(4)) & _u(1))
             proposed[i] = (k ^ -minus) + minus
             # Zero must not be counted twice: minus zero is looked at below.
-            doubtful[i] = ((word & _U15) >= quick) | ((k | (minus ^ 1)) == 0)
-        n_late = np.uint64(0)
+            doubtful[i] = ((word & _u(15)) >= quick) | ((k | (minus ^ 1)) == 0)
+        n_late = _u(0)
         for i in range(n):
             late[n_late] = i
-            n_late += np.uint64(doubtful[i])
+            n_late += _u(doubtful[i])
         late[n_late] = n
-        at, next_late = np.uint64(0), np.uint64(0)
+        at, next_late = _u(0), _u(0)
         while at < n:
             while late[next_late] < at:  # used up as a uniform
-                next_late += _U1
+                next_late += _u(1)
             for i in range(at, late[next_late]):
                 out[done] += proposed[i]
-                done += _U1
+                done += _u(1)
             at = late[next_late]
             if at == n:
                 break
-            k, coin = abs(proposed[at]), words[at] & _U15
-            minus_zero = k == 0 and (words[at] >> _U4) & _U1 == _U1
+            k, coin = abs(proposed[at]), words[at] & _u(15)
+            minus_zero = k == 0 and (words[at] >> _u(4)) & _u(1) == _u(1)
             bin_, offset = k // _WIDTH, k % _WIDTH
             chosen = proposed[at]
-            at += _U1
+            at += _u(1)
             accepted = coin < _QUICK[bin_]
             if not accepted:
                 rest = np.int64(words[at]) * 2.0**-53 if at < n else rng.random()
-                at += _U1
+                at += _u(1)
                 last = np.int64(words[at]) * 2.0**-53 if at < n else rng.random()
-                at += _U1
+                at += _u(1)
                 accepted = _accepts(bin_, offset, np.int64(coin), rest, last)
             if accepted and not minus_zero:
                 out[done] += chosen
-                done += _U1
+                done += _u(1)
 
 
 def integers(rng: Generator, size: int) -> np.ndarray:

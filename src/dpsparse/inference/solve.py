@@ -32,7 +32,7 @@ from dpsparse.release import Releases
 from dpsparse.rows import Query, Rows, moments
 from dpsparse.rows.moments import matrix
 
-# "(tables)": on the made-up tables of experiments/notebook/inference.md.
+# "(tables)": seen on the twelve tables of experiments/notebook/inference.md.
 EARLY_ROW_LENGTH = 1.5  # times sqrt(k), k coordinates: no row is longer before the last step
 
 

@@ -22,12 +22,8 @@ from dpsparse.exceptions import InternalError
 from dpsparse.jit import njit
 
 ROUNDING_RANGE = 2.0**-37  # what rounding may add to the range of a draw; plans charge it
-B = 24  # weights up to 2^24 + 1
+WEIGHT_BITS = 24  # weights up to 2^24 + 1
 MOST_CANDIDATES = 2**28  # the sum of their weights stays below 2^53, the digits of a draw
-_UNPROVEN = (
-    "The exponential mechanism is proven for up to 2**28 candidates, whole scores of up to 2**61 and a positive "
-    "kappa. Nothing was released. This is a bug."
-)
 
 
 def top_k(scores: np.ndarray, k: int, kappa: float, rng: np.random.Generator) -> np.ndarray:
@@ -37,12 +33,17 @@ def top_k(scores: np.ndarray, k: int, kappa: float, rng: np.random.Generator) ->
         if k == 1:
             return np.asarray(np.argmax(scores, keepdims=True))
         return np.argsort(-np.asarray(scores, np.int64), kind="stable")[:k]
-    if len(scores) > MOST_CANDIDATES or not kappa > 0.0:
-        raise InternalError(_UNPROVEN)
+    if (
+        len(scores) > MOST_CANDIDATES
+        or not kappa > 0.0
+        # Differences of scores must stay below 2^63.
+        or (len(scores) > 0 and max(-int(scores.min()), int(scores.max())) > 2**61)
+    ):
+        raise InternalError(
+            "The exponential mechanism is proven for up to 2**28 candidates, whole scores of up to 2**61 and a "
+            "positive kappa. Nothing was released. This is a bug."
+        )
     scores = np.ascontiguousarray(scores, np.int64)
-    # Differences of scores must stay below 2^63.
-    if scores.size and max(-int(scores.min()), int(scores.max())) > 2**61:
-        raise InternalError(_UNPROVEN)
     picks = np.empty(k, np.int64)
     if not _draw_without_replacement(scores, k, kappa, rng, picks):
         raise InternalError(
@@ -54,7 +55,7 @@ def top_k(scores: np.ndarray, k: int, kappa: float, rng: np.random.Generator) ->
 
 @njit(cache=True)
 def _weigh(scores, gone, kappa, weights, sums, side):
-    """Weights ceil(2^B e^{-kappa (top - score)}) >= 1 of what is left, their block sums, and the top."""
+    """Weights ceil(2^WEIGHT_BITS e^{-kappa (top - score)}) >= 1 of what is left, their block sums, and the top."""
     top = np.int64(-(2**62))
     for j in range(scores.size):
         if not gone[j]:
@@ -62,7 +63,7 @@ def _weigh(scores, gone, kappa, weights, sums, side):
     sums[:] = 0
     for j in range(scores.size):
         # 1 + 1e-9 covers the error of exp: the weight is never below the envelope.
-        share = 2.0**B * math.exp(-kappa * (top - scores[j]))
+        share = 2.0**WEIGHT_BITS * math.exp(-kappa * (top - scores[j]))
         weights[j] = 0 if gone[j] else max(1, math.ceil(share * (1.0 + 1e-9)))
         sums[j // side] += weights[j]
     return top
@@ -105,7 +106,7 @@ def _draw_without_replacement(scores, k, kappa, rng, picks):
         while r >= weights[j]:
             r -= weights[j]
             j += 1
-        x = math.log(weights[j]) - B * ln2 + kappa * (top - scores[j])
+        x = math.log(weights[j]) - WEIGHT_BITS * ln2 + kappa * (top - scores[j])
         if not x >= 0.0:
             return False
         n = np.int64(x / ln2)  # leading zero bits keep small probabilities precise

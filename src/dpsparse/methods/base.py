@@ -161,6 +161,7 @@ class BaseDPLinearModel(FittedLinearModel):
     verbose: int = 0
 
     _is_published: ClassVar[bool] = False  # a paper as printed (dpsparse.published)
+    _labels_are_numbers: ClassVar[bool] = False
 
     # ---- what a family implements -------------------------------------------------------------
 
@@ -186,11 +187,11 @@ class BaseDPLinearModel(FittedLinearModel):
         if self._domain.unit == "person" and self._domain.rows_per_unit != 1:
             refusal = self._why_one_row()
             if refusal:
+                told = f"{name} and persons with several rows: {refusal}"
+                kept = "which keeps one row of every person at random."
                 raise ParameterError(
-                    f"{name} and persons with several rows: {refusal} Declare Domain(rows_per_unit=1), which "
-                    "keeps one row of every person at random.",
-                    in_options=f"{name} and persons with several rows: {refusal} State --rows-per-unit 1, which keeps "
-                    "one row of every person at random.",
+                    f"{told} Declare Domain(rows_per_unit=1), {kept}",
+                    in_options=f"{told} State --rows-per-unit 1, {kept}",
                 )
 
     def _why_one_row(self) -> str:
@@ -251,8 +252,12 @@ class BaseDPLinearModel(FittedLinearModel):
         )
 
     def _assumptions(self) -> tuple[str, ...]:
-        n = self._domain.n_samples
-        return () if n is None else (f"n_samples={n} is public",)
+        """What a guarantee takes for public: the number of rows, where it is declared or the adjacency shows it."""
+        if self._domain.n_samples is not None:
+            return (f"n_samples={self._domain.n_samples} is public",)
+        if self.adjacency == "replace-one":
+            return (f"the number of {self._domain.unit}s is public (replace-one)",)
+        return ()
 
     # ---- the order of a fit -------------------------------------------------------------------
 
@@ -281,11 +286,9 @@ class BaseDPLinearModel(FittedLinearModel):
 
     def _person_facts(self) -> tuple[str, ...]:
         """What a guarantee for persons rests on, besides what it says for rows."""
-        facts = ["groups names the person of every row (docs/proofs/persons.md)"]
         m = self._domain.rows_per_unit
-        if m is not None:
-            facts.append(f"rows of a person beyond {m} are dropped at random")
-        return tuple(facts)
+        dropped = () if m is None else (f"rows of a person beyond {m} are dropped at random",)
+        return ("groups names the person of every row (docs/proofs/persons.md)", *dropped)
 
     @property
     def _weighted(self) -> bool:
@@ -325,7 +328,11 @@ class BaseDPLinearModel(FittedLinearModel):
         if is_dask(X):
             X, y = Rows.from_dask(X, y), None
         if isinstance(X, Source):
-            self._refuse_column_facts()
+            if self._domain.bounds is not None:
+                raise DomainError(
+                    "Domain.bounds by column is for tables in memory; elsewhere use Domain(feature_bound=...).",
+                    in_options="--bounds is for tables in memory; state --feature-bound, or leave out --memory.",
+                )
             labels = self._source_labels(X, y)
             plan = self._priced(X.n_features, labels)
             rows = X.clipped(self._clipping(X.n_features), labels, groups, weights)
@@ -375,20 +382,12 @@ class BaseDPLinearModel(FittedLinearModel):
         tags.non_deterministic = True  # secure noise differs from fit to fit
         return tags
 
-    def _refuse_column_facts(self) -> None:
-        if self._domain.bounds is not None:
-            raise DomainError(
-                "Domain.bounds by column is for tables in memory; elsewhere use Domain(feature_bound=...).",
-                in_options="--bounds is for tables in memory; state --feature-bound, or leave out --memory.",
-            )
-
     def _check_scales(self, names: Any) -> None:
         """Ask for the scales of named columns, before anything is spent, where entries would be clipped to 1."""
         domain = self._domain
         stated = (domain.feature_bound, domain.row_norm, domain.bounds)
-        if names is None or any(fact is not None for fact in stated):
-            return
-        if self._bounds_rows(len(names)):
+        known = names is None or any(fact is not None for fact in stated)
+        if known or self._bounds_rows(len(names)):
             return
         shown = ", ".join(n if n.isidentifier() else "(unreadable)" for n in list(names)[:50])
         raise DomainError(
@@ -406,28 +405,29 @@ class BaseDPLinearModel(FittedLinearModel):
         self, rows: Rows, plan: Plan[Settings], releases: Releases, labels: np.ndarray | None
     ) -> None:
         """What was planned and paid: solve, and publish what was released."""
-        with FitProgress(type(self).__name__, self.verbose) as releases.progress:
+        name = type(self).__name__
+        with FitProgress(name, self.verbose) as releases.progress:
             solution = plan.settings.solve(releases.capped(rows), releases)
+        self._keep(solution, plan, labels)
+        if self.verbose > 0:
+            tell(f"{name}: kept {self.n_nonzero_:,} of {solution.coef.size:,} weights")
+
+    def _keep(self, solution: Solution, plan: Plan, labels: np.ndarray | None) -> None:
+        """Everything that belongs to a fitted model."""
         self._publish(solution.coef, solution.intercept, labels)
         self.n_iter_ = solution.n_iter
         for name in ("coef_noise", "drowned", "history"):
             self.__dict__.pop(f"{name}_", None)  # of an earlier fit by another method
             if getattr(solution, name) is not None:
                 self.__dict__[f"{name}_"] = getattr(solution, name)
-        self.plan_ = plan
-        self.privacy_ = plan.guarantee
-        if self.verbose > 0:
-            tell(
-                f"{type(self).__name__}: kept {self.n_nonzero_:,} of {solution.coef.size:,} weights"
-            )
+        self.plan_, self.privacy_ = plan, plan.guarantee
 
     def _source_labels(self, source: Source, y: Any) -> np.ndarray | None:
         """The declared labels; what scikit-learn's checks would note of a table is noted of its source."""
         if y is not None:
             raise ParameterError("A source of rows has its own targets; call fit(source).")
         self.n_features_in_ = source.n_features
-        if hasattr(self, "feature_names_in_"):
-            del self.feature_names_in_
+        self.__dict__.pop("feature_names_in_", None)  # of an earlier fit
         if source.feature_names is not None:
             self.feature_names_in_ = np.asarray(source.feature_names, dtype=object)
         return self._labels(None)
@@ -455,8 +455,6 @@ class BaseDPLinearModel(FittedLinearModel):
     def _read_targets(self, y: Any) -> tuple[np.ndarray, np.ndarray | None]:
         """Targets in the declared type, and the labels where they are classes. Each cell is read by itself."""
         return read_numbers(checked_column(self, y)), None
-
-    _labels_are_numbers: ClassVar[bool] = False
 
     def _publish(self, coef: np.ndarray, intercept: np.ndarray, labels: np.ndarray | None) -> None:
         self.coef_ = coef

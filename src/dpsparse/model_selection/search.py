@@ -151,7 +151,7 @@ class DPSearchCV(MetaEstimatorMixin, BaseEstimator):
         return plan.seeded() if is_seeded(self.random_state) else plan
 
     def _plan(self, search: Search, phases: tuple[Phase, ...], kept: float) -> Plan[Search]:
-        model, pipeline = self._model, self._pipeline
+        model, pipeline = search.setting.estimator, self._pipeline
         inner = type(model).__name__
         persons = model._domain.unit == "person"
         prepares = len(phases) > len(search.fits) + 2
@@ -165,7 +165,7 @@ class DPSearchCV(MetaEstimatorMixin, BaseEstimator):
             assumptions=(
                 "the candidates are public",
                 *(() if pipeline is None else pipeline._declarations()),
-                *_number_facts(model, self.estimator.adjacency),
+                *model._assumptions(),
                 *(model._person_facts() if persons else ()),
             ),
             parameters={
@@ -298,11 +298,7 @@ class DPSearchCV(MetaEstimatorMixin, BaseEstimator):
             delta=self.delta,
             random_state=self.random_state,
         )
-        model._publish(solution.coef, solution.intercept, setting.labels)
-        model.n_iter_ = solution.n_iter
-        if solution.coef_noise is not None:
-            model.coef_noise_, model.drowned_ = solution.coef_noise, solution.drowned
-        model.plan_, model.privacy_ = plan, plan.guarantee
+        model._keep(solution._replace(history=None), plan, setting.labels)
         return model
 
     def _publish(self, best: Any, index: int, search: Search, plan: Plan) -> None:
@@ -369,12 +365,3 @@ def _match_width(search: Search, rows: RawRows, width: int) -> tuple[Search, Raw
     if fewer is not None:
         return fewer, rows
     return search, rows.map(partial(add_empty_columns, planned - width))
-
-
-def _number_facts(model: BaseDPLinearModel, adjacency: str) -> tuple[str, ...]:
-    domain = model._domain
-    if domain.n_samples is not None:
-        return (f"n_samples={domain.n_samples} is public",)
-    if adjacency == "replace-one":
-        return (f"the number of {domain.unit}s is public (replace-one)",)
-    return ()

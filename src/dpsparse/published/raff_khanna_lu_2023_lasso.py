@@ -39,7 +39,6 @@ from dpsparse.published._base import PublishedBall
 
 _jit = njit(cache=True)
 _sampler = njit(cache=True, error_model="numpy")
-LEAST = 1e-300  # of the largest weight: what underflows stays possible
 
 
 def stale_lasso(
@@ -100,11 +99,8 @@ def add_up_groups(v, side, c):
 @_sampler
 def big_step_little_step(v, c, z, side, rng):
     """Alg. 4, GETNEXT, repaired: j with probability proportional to e^{v_j}; `c` has log-sums of groups of `side`."""
-    j, spent, at = (
-        0,
-        max(math.exp(v[0] - z), LEAST),
-        1,
-    )  # spent: weight of the group that was passed
+    tiny = 1e-300  # of the largest weight: what underflows stays possible
+    j, spent, at = 0, max(math.exp(v[0] - z), tiny), 1  # spent: weight of the group that was passed
     log_key = math.log(1.0 - rng.random()) / spent  # line 4
     if side == 1:
         spent = 0.0
@@ -125,7 +121,7 @@ def big_step_little_step(v, c, z, side, rng):
             spent = 0.0  # rounding: the sum of a group is not that of its members to the last digit
         if at >= v.size:
             break
-        j, weight = at, max(math.exp(v[at] - z), LEAST)
+        j, weight = at, max(math.exp(v[at] - z), tiny)
         least = math.exp(weight * log_key)  # line 21
         log_key = math.log(least + (1.0 - least) * (1.0 - rng.random())) / weight
         at, spent = at + 1, spent + weight

@@ -48,7 +48,6 @@ def transfer(
     epsilon: float,
     delta: float,
     public_variance: float,
-    strict: bool = False,
 ) -> np.ndarray:
     """Algorithm 1 with the noise of Theorem 4.3, or for `ridge=0` of Corollary 4.7. Not private."""
     teacher = ight(X, y, loss, n_nonzero=n_nonzero, n_iter=n_iter, ridge=ridge)
@@ -60,7 +59,7 @@ def transfer(
         delta=delta,
         public_variance=public_variance,
         gamma=largest_gradient_entry(X, y, loss, teacher),
-        curvature=ridge or sparse_curvature(X, y, loss, teacher, strict=strict),
+        curvature=ridge or sparse_curvature(X, y, loss, teacher),
     )
     answers = public_X @ teacher + scale * rng.standard_normal(public_X.shape[0])
     return ight(public_X, answers, Squared(), n_nonzero=n_nonzero, n_iter=n_iter)

@@ -89,11 +89,6 @@ class _DPGradient(_NoisyGradients, WeightedFit):
         }
         return self._budgeted(settings, price, shown, source="docs/proofs/noisy_gradient.md")
 
-    def _assumptions(self) -> tuple[str, ...]:
-        if self._domain.n_samples is None and self.adjacency == "replace-one":
-            return (f"the number of {self._domain.unit}s is public (replace-one)",)
-        return super()._assumptions()
-
     def _class_weight(self, labels: np.ndarray | None) -> ClassWeight:
         """Public weights in the order of the labels, "balanced" or None."""
         return None
