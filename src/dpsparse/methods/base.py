@@ -80,10 +80,6 @@ class Facts:
         return "logistic" if self.n_outputs == 1 else "softmax"
 
     @property
-    def is_private(self) -> bool:
-        return not math.isinf(self.epsilon)
-
-    @property
     def target_bound(self) -> float:
         """The unit of targets and weights; one for classes."""
         return float(self.domain.target_bound or 1.0) if self.of_numbers else 1.0
@@ -105,8 +101,6 @@ class Facts:
     @property
     def effective_rows(self) -> float:
         """N of the declared rows; infinite without noise."""
-        if not self.is_private:
-            return math.inf
         n = int(self.domain.require("n_samples", "The number of effective rows"))
         return effective_rows(n, self.epsilon, self.delta, self.adjacency)
 
@@ -207,7 +201,6 @@ class BaseDPLinearModel(FittedLinearModel):
         *,
         source: str,
         parameters: Mapping[str, object],
-        assumptions: tuple[str, ...] | None = None,
         max_rows: int | None = None,
     ) -> Plan[S]:
         """A plan of these phases under the terms of this estimator."""
@@ -218,7 +211,7 @@ class BaseDPLinearModel(FittedLinearModel):
             delta=self.delta,
             adjacency=self.adjacency,
             source=source,
-            assumptions=self._assumptions() if assumptions is None else assumptions,
+            assumptions=self._assumptions(),
             parameters=parameters,
             max_rows=max_rows,
             settings=settings,

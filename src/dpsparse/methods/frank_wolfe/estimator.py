@@ -46,6 +46,10 @@ class _FrankWolfe(BaseDPLinearModel):
     def _why_one_row(self) -> str:
         return MANY_ROWS if self._domain.rows_per_unit is None else ""
 
+    def _assumptions(self) -> tuple[str, ...]:
+        facts = "the stream of random bits is uniform", "running time is not observed"
+        return (*super()._assumptions(), *facts)
+
     @property
     def _level(self) -> float | None:
         """Of screening; None drops no column."""
@@ -79,7 +83,6 @@ class _FrankWolfe(BaseDPLinearModel):
             budget.phases(),
             settings,
             source="docs/proofs/frank_wolfe.md",
-            assumptions=("the stream of random bits is uniform", "running time is not observed"),
             parameters={
                 "n_iter": settings.n_iter,
                 "eta": eta,

@@ -303,7 +303,7 @@ def price(settings: Settings, facts: Facts, budget: Budget) -> tuple[float, floa
         budget.fixed("number of weights", count, "clipped count of a noiseless fit")
     slope, bound = settings.slope_bound, settings.feature_bound
     eta, kappa, resolution = 0.0, math.inf, 0
-    if facts.is_private:
+    if not math.isinf(facts.epsilon):
         eta = 2.0 * budget.parameter("vertices") / math.sqrt(settings.n_iter)
         if eta <= 2.0 * ROUNDING_RANGE:
             raise ParameterError("epsilon is too small for that many steps; lower n_iter.")
