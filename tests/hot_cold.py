@@ -80,7 +80,7 @@ def sampler_state(scores: np.ndarray, kappa: float) -> kernel.State:
     """A state without rows: scores are given, and nothing is ever stale."""
     n = scores.size
     pool = 2 * n + 64 * (B + 2)
-    sc = kernel.make_scalars()
+    sc = np.zeros(1, kernel.SCALARS).view(np.recarray)[0]
     sc.outputs, sc.n_cells, sc.kappa, sc.rebuild = 1, n, kappa, 1
     sc.width = math.ceil(math.log(2.0) / kappa * (1.0 + 1e-12))
     sc.debt_limit = n // 8 + 1000

@@ -50,7 +50,8 @@ NOTHING, RETUNE, BROKEN = 0, 1, 2
 B = 20  # weights span 2^-20 .. 1 of the top; totals of 2^31 cells stay below 2^52
 LN2 = math.log(2.0)
 
-_SCALARS = np.dtype(
+# The numbers of a run. Numba passes a record of them by reference, so that kernels can change them.
+SCALARS = np.dtype(
     [
         # The problem: constant through a run.
         ("outputs", np.int64),  # K; a cell is column * K + output
@@ -90,12 +91,6 @@ _SCALARS = np.dtype(
         ("refreshes", np.int64),
     ]
 )
-
-
-def make_scalars() -> np.record:
-    """The numbers of a run, all 0; Numba passes them by reference, so kernels can change them."""
-    scalars: np.record = np.zeros(1, _SCALARS).view(np.recarray)[0]
-    return scalars
 
 
 class Matrix(NamedTuple):

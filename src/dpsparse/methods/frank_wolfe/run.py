@@ -503,7 +503,7 @@ def make_state(
     n, K, T = rows.indptr.size - 1, problem.n_outputs, problem.n_iter
     nnz, width = matrix.entries.size, mass.size
     cells = width * K
-    sc = kernel.make_scalars()
+    sc = np.zeros(1, kernel.SCALARS).view(np.recarray)[0]
     sc.outputs, sc.loss, sc.steps = K, CODES[problem.loss.name], T
     sc.resolution, sc.n_cells = problem.resolution, cells
     sc.intercept = rows.n_features if problem.fit_intercept else -1

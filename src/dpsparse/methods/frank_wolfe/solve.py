@@ -39,13 +39,15 @@ from dpsparse.methods.frank_wolfe.run import (
     check_public,
     choose_resolution,
 )
-from dpsparse.methods.look.rows import ENTRY_HALVINGS, look_at_table, release_entry_size
+from dpsparse.methods.look.rows import look_at_table
 from dpsparse.methods.look.targets import (
     CUTOFF_PER_SPREAD,
+    ENTRY_HALVINGS,
     MIN_EFFECTIVE_ROWS_TO_FIT,
     QUANTILE_COUNTS,
     add_look,
     contrasts,
+    release_entry_size,
     release_mean,
     release_spread,
     table_looks,

@@ -46,7 +46,6 @@ from dpsparse.rows import Query, Rows, UnitRows
 from dpsparse.rows.moments import matrix, products
 from dpsparse.threads import in_pieces
 
-ENTRY_HALVINGS = 8  # below the declared bound a typical entry is sought
 MANY_COLUMNS = 2**17  # from which columns below their noise are dropped from tall tables too
 MIN_SHARE_OF_MEAN_SIZE = 1e-6  # a column or direction is never taken to be smaller
 
@@ -138,13 +137,6 @@ def release_final_length(units: UnitRows, releases: Releases, n: float, typical:
         releases, "length", units.count_shorter, n, 0.5, typical / 16.0, typical * 16.0,
         share=0.5, sure=0.7, if_below=typical,
     )  # fmt: skip
-
-
-def release_entry_size(rows: Rows, releases: Releases, n: float, bound: float) -> float:
-    """The median over the rows of the root mean square of their entries, below the declared bound."""
-    return release_quantile(
-        releases, "entry", rows.count_small, n, 0.5, bound / 2.0**ENTRY_HALVINGS, bound
-    )
 
 
 def even_axes(found: np.ndarray, noise: float, least: float) -> np.ndarray:

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 # Tuned numbers of looks stand here, in the rules that use them, and in rows.py. They were chosen on training splits:
 # dpsparse lab run board --training.
 QUANTILE_COUNTS = 8  # noisy counts of one search
+ENTRY_HALVINGS = 8  # below the declared bound a typical entry is sought
 OFFSET_ROUNDS = 4  # noisy sums that move the offset of the final model
 CUTOFF_PER_SPREAD = 1.5  # where residuals begin to count linearly, in .75-quantiles of |y - mean|
 MIN_EFFECTIVE_ROWS_TO_FIT = 60.0  # below it the mean of targets, or shares of classes, is all
@@ -355,6 +356,13 @@ def side_likelihoods(found: float, noise: float, level: float) -> tuple[float, f
         return 0.5 * math.erfc((true - found) / (noise * math.sqrt(2.0)))
 
     return (above(level) - above(1.0)) / (1.0 - level), (above(0.0) - above(level)) / level
+
+
+def release_entry_size(rows: Rows, releases: Releases, n: float, bound: float) -> float:
+    """The median over the rows of the root mean square of their entries, below the declared bound."""
+    return release_quantile(
+        releases, "entry", rows.count_small, n, 0.5, bound / 2.0**ENTRY_HALVINGS, bound
+    )
 
 
 # ---- slope and offset of a model of two classes ---------------------------------------------------

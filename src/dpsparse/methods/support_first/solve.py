@@ -50,9 +50,13 @@ from dpsparse.methods.look.rows import (
     Standardisation,
     declared_standardisation,
     look_at_table,
-    release_entry_size,
 )
-from dpsparse.methods.look.targets import look_at_classes, release_mean, release_spread
+from dpsparse.methods.look.targets import (
+    look_at_classes,
+    release_entry_size,
+    release_mean,
+    release_spread,
+)
 from dpsparse.methods.support_first.student import learn
 from dpsparse.nonzeros import top_k
 from dpsparse.release import Releases
