@@ -7,6 +7,7 @@ No message shows a cell.
 
 from __future__ import annotations
 
+import hashlib
 import math
 import re
 from collections.abc import Collection, Iterable, Sequence
@@ -24,6 +25,7 @@ from dpsparse.exceptions import NotNumericError, SchemaError
 # come first: where "NA" is declared, it is a label like any other.
 MISSING_WORDS = frozenset({"", "NA", "NaN", "nan", "NULL", "null"})
 ONE_WEIGHT_EACH = "sample_weight must hold one number per row of X, as a 1d array."
+_DIGITS = 40  # of what stands for the name of a person that is as long or longer
 # Python counts True among the real numbers, and neither decimals nor the True that pandas keeps among other cells.
 _NUMBERS = (Real, Decimal, np.bool_)
 
@@ -39,7 +41,7 @@ def is_missing(cell: Any) -> bool:
     """Whether a cell holds no value: None, NaN, NaT, pandas.NA, or a text of `MISSING_WORDS`."""
     if isinstance(cell, str):
         return cell.strip() in MISSING_WORDS
-    if cell is None or type(cell).__name__ in ("NAType", "NaTType"):
+    if cell is None or type(cell).__name__ in ("NAType", "NaTType", "MaskedConstant"):
         return True
     try:
         return bool(cell != cell)  # NaN of any kind is not equal to itself
@@ -150,8 +152,10 @@ def person_names(cells: np.ndarray) -> np.ndarray:
     "7", " 7", 7.0 and 7 are one person: two names for a person would halve the protection. Rows without a name are
     refused, as all of them would count as one person.
     """
-    if cells.dtype.kind == "S":  # texts of NumPy and HDF5, byte by byte
-        cells = objects_of(cell.decode("latin-1") for cell in cells.tolist())
+    if cells.dtype.kind in "SO":  # texts of NumPy and HDF5, byte by byte
+        cells = objects_of(
+            cell.decode("latin-1") if isinstance(cell, bytes) else cell for cell in cells.tolist()
+        )
     if cells.dtype.kind in "biufmM":
         names, missing = cells, np.asarray(cells != cells, bool)
     else:
@@ -171,6 +175,10 @@ def _person_name(cell: Any) -> str:
         name = str(cell)
     if name is None:
         raise SchemaError("groups must name persons by numbers or by text.")
+    if len(name) >= _DIGITS:
+        # All names have the room of the longest in NumPy's arrays: one of a million letters would refuse the table.
+        letters = name.encode("utf-8", "surrogatepass")
+        return hashlib.blake2b(letters, digest_size=_DIGITS // 2).hexdigest()
     # NumPy drops a NUL at the end of a text, and two persons would be one. No two names become one here.
     return "0" if name == "-0" else f"{name}\1" if name.endswith(("\0", "\1")) else name
 

@@ -1,7 +1,9 @@
 """Readers against scikit-learn, against float(), and against broken files."""
 
 import bz2
+import csv
 import gzip
+import io
 import lzma
 import math
 from decimal import Decimal
@@ -285,6 +287,44 @@ def test_both_csv_readers_read_the_same(tmp_path_factory, rows, usual, end, targ
         assert quick.y.tobytes() == slow.y.tobytes()
 
 
+@settings(max_examples=500)
+@given(
+    pieces=st.lists(
+        st.sampled_from(["a", ",", '"', '""', "\n", "\r\n", 'a"', ',"', '",', '"\n']), max_size=30
+    ),
+    block=st.integers(1, 12),
+)
+def test_blocks_of_text_hold_the_rows_of_the_whole(pieces, block):
+    """Wherever quotes stand, Python's own reader finds the same cells in the blocks as in one piece."""
+
+    def rows(texts):
+        return [
+            row
+            for text in texts
+            for row in csv.reader(io.StringIO(text, newline=""), strict=True)
+            if row
+        ]
+
+    text = "".join(pieces)
+    try:
+        whole = rows([text])
+    except csv.Error:
+        return
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(streams, "TEXT_BLOCK", block)
+        assert rows(streams._whole_records(io.StringIO(text, newline=""), ",")) == whole
+
+
+@pytest.mark.parametrize("place", [0, 5])
+def test_a_quote_inside_a_cell_does_not_cut_the_rows_of_others(place, tmp_path):
+    """One row decided whether a table with line breaks in its cells was read."""
+    lines = [f'"first line\nsecond line",{i}' for i in range(5)]
+    lines.insert(place, '5" pipe,7')
+    found = read_columns(write(tmp_path, "\n".join(["a,b", *lines, ""]), "t.csv"))
+    assert list(found["a"]).index('5" pipe') == place
+    assert list(found["a"]).count("first line\nsecond line") == 5
+
+
 @pytest.mark.parametrize("cells", [["1.5", "2"], ["1.5", "x"]])
 def test_plain_text_is_cut_by_the_quick_reader(tmp_path, monkeypatch, cells):
     path = write(tmp_path, "a,y\n" + "".join(f"{cell},1\n" for cell in cells), "t.csv")
@@ -364,6 +404,16 @@ def test_a_json_file_holds_one_array_of_objects(text, tmp_path):
     }
 
 
+@pytest.mark.parametrize("name", ["t.jsonl", "t.json"])
+def test_a_whole_number_of_any_length_is_a_cell(name, tmp_path):
+    """Python reads no number of more than 4,300 digits, and one row refused the table."""
+    rows = ['{"a": 7, "p": 1}', '{"a": ' + "9" * 5_000 + ', "p": ' + "1" * 5_000 + "}"]
+    text = "\n".join(rows) if name == "t.jsonl" else f"[{','.join(rows)}]"
+    found = read_columns(write(tmp_path, text, name))
+    assert list(found["a"]) == [7, "9" * 5_000]
+    assert len(set(person_names(column_cells(found["p"])))) == 2
+
+
 @pytest.mark.parametrize("cells", ["[1, 2]", "[1]", "{}"])
 def test_a_column_of_lists_is_read_whatever_their_lengths(cells, tmp_path):
     path = tmp_path / "lists.jsonl"
@@ -383,11 +433,31 @@ def test_a_person_has_one_name_however_their_number_is_written():
 
 
 def test_names_in_bytes_are_those_of_texts():
-    names = person_names(np.array([b"7", b" 7", b"7 ", b"7.0", b"M\xfcller", b"a\1"]))
-    assert names.tolist() == ["7"] * 4 + ["Müller", "a\1\1"]
+    cells = [b"7", b" 7", b"7 ", b"7.0", b"M\xfcller", b"a\1"]
+    for names in (np.array(cells), column_cells([*cells[:-1], np.bytes_(b"a\1")])):
+        assert person_names(names).tolist() == ["7"] * 4 + ["Müller", "a\1\1"]
     for gap in (b"", b" ", b"nan", b"None"):
         with pytest.raises(SchemaError, match="names are missing"):
             person_names(np.array([b"a", gap, gap]))
+
+
+def test_a_long_name_takes_no_room_of_the_others_and_is_told_from_all():
+    """NumPy gives all names the room of the longest: one of a million letters took 4 MB a row, and the error of a table
+    that did not fit any more told how many rows there are."""
+    long = [
+        "x" * 10**6,
+        "x" * (10**6 - 1),
+        "x" * 40,
+        "x" * 39,
+        "x" * 39 + "\0",
+        "\ud800" * 50,
+        "\udbff" * 50,
+    ]
+    names = person_names(column_cells(["a", *long, *long]))
+    assert names.dtype.itemsize <= 200
+    assert len(set(names.tolist())) == 1 + len(long)
+    again = person_names(names)  # tables that were read have been here before
+    assert len(set(again.tolist())) == 1 + len(long)
 
 
 @pytest.mark.parametrize(

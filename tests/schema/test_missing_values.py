@@ -2,6 +2,7 @@
 
 import json
 import math
+import warnings
 from itertools import pairwise
 from pathlib import Path
 
@@ -13,13 +14,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from dpsparse import Domain, DPGradientClassifier, DPPipeline, DPTablePreparer
-from dpsparse._cells import MISSING_WORDS, is_missing
+from dpsparse._cells import MISSING_WORDS, is_missing, to_numbers
 from dpsparse.domain.clipping import by_person
 from dpsparse.exceptions import SchemaError
 from dpsparse.io import read_columns, read_table
 from dpsparse.models import files as models
 from dpsparse.preprocessing import DPCategoryEncoder, PublicEncoder
-from dpsparse.preprocessing._tables import documents, objects_of, texts
+from dpsparse.preprocessing._tables import documents, numbers, objects_of, texts
 
 NAMES = [
     "none",
@@ -153,10 +154,13 @@ def test_the_command_line_predicts_what_python_predicts(run):
 @pytest.mark.parametrize(
     "cell",
     [None, "", "  ", "NA", " NA ", "NaN", "nan", "null", "NULL", math.nan, np.float32("nan"), pd.NA, pd.NaT,
-     np.datetime64("NaT", "s")],
+     np.datetime64("NaT", "s"), np.ma.masked],
 )  # fmt: skip
 def test_what_is_missing(cell):
     assert is_missing(cell)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # NumPy's, of what is masked, would tell of one row
+        assert np.isnan([numbers(objects_of([cell])), to_numbers(objects_of([cell]))]).all()
     assert texts(objects_of(["a", cell])) == ["a", None]
     assert documents([cell, "a b"]).columns[0].tolist() == ["", "a b"]
 

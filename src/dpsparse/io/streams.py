@@ -20,10 +20,12 @@ import json
 import lzma
 import os
 import re
+import sys
 import zlib
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO, TextIO, cast
 
@@ -207,7 +209,7 @@ def _text_stream(path: Path, text: TextIO, separator: str) -> Stream:
     names = _text_header(first.removeprefix("\ufeff"), separator, path.name)
 
     def batches(wanted: Sequence[str], numbers: Collection[str]) -> Iterator[Columns]:
-        for block in _whole_records(text):
+        for block in _whole_records(text, separator):
             columns = _cut_quickly(block, separator, names, wanted, numbers)
             if columns is None:
                 columns = _cut(block, separator, names, wanted, numbers, path.name)
@@ -237,18 +239,20 @@ def _text_header(first: str, separator: str, file: str) -> list[str]:
     return names
 
 
-def _whole_records(text: TextIO) -> Iterator[str]:
-    """Blocks that end where a row ends: after a line break that no quotes enclose."""
+def _whole_records(text: TextIO, separator: str) -> Iterator[str]:
+    """Blocks that end where a row ends: after a line break that is in no quoted cell. A quote opens one only where a
+    cell begins: in 5" it is a letter, and to count all quotes would let that row cut the cells of others."""
+    quoted = re.compile(rf'"(?<![^{re.escape(separator)}\r\n]")(?:[^"]+|"")*+(?:"|\Z)')
     rest = ""
     while chunk := text.read(TEXT_BLOCK):
         rest += chunk
-        end, quotes = len(rest), rest.count('"')
-        while True:
-            cut = rest.rfind("\n", 0, end) + 1
-            quotes -= rest.count('"', cut, end)
-            if cut == 0 or quotes % 2 == 0:
+        end, cut = len(rest), 0
+        cells = [cell.span() for cell in quoted.finditer(rest)]
+        for start, stop in reversed([(0, 0), *cells]):
+            cut = rest.rfind("\n", stop, end) + 1
+            if cut:
                 break
-            end = cut - 1
+            end = start
         if cut:
             yield rest[:cut]
             rest = rest[cut:]
@@ -341,9 +345,10 @@ def _json_stream(path: Path, kind: str, layout: Layout, stated: Sequence[str] | 
 
     def objects() -> Iterator[dict[str, Any]]:
         with _open_text(path, layout) as text:
-            rows: Any = map(json.loads, filter(str.strip, text))
+            read = partial(json.loads, parse_int=_whole_number)
+            rows: Any = map(read, filter(str.strip, text))
             if kind == "json":
-                rows = json.load(text)
+                rows = read(text.read())
                 if not isinstance(rows, list):
                     raise refused
             for row in rows:
@@ -356,6 +361,11 @@ def _json_stream(path: Path, kind: str, layout: Layout, stated: Sequence[str] | 
             yield {name: _stripped(row.get(name) for row in rows) for name in wanted}
 
     return Stream(_json_names(path, objects()) if stated is None else list(stated), batches)
+
+
+def _whole_number(digits: str) -> Any:
+    """A whole number; of so many digits that Python refuses to read them, a text of them, as in a CSV file."""
+    return int(digits) if len(digits) <= sys.int_info.str_digits_check_threshold else digits
 
 
 def _json_names(path: Path, objects: Iterator[dict[str, Any]]) -> list[str]:

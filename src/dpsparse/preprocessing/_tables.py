@@ -120,7 +120,7 @@ def numbers(column: np.ndarray) -> np.ndarray:
 def _number(cell: Any) -> float:
     if type(cell) is float:
         return cell
-    if isinstance(cell, complex) or cell is None:
+    if isinstance(cell, complex) or cell is None or cell is np.ma.masked:
         return math.nan
     try:
         if isinstance(cell, date):
