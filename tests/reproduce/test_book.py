@@ -139,11 +139,11 @@ def test_command(published, tmp_path):
 
 
 def test_the_command_line_finds_the_laboratory_of_its_checkout(tmp_path, monkeypatch):
-    from dpsparse.cli import lab as door
+    from dpsparse.cli import commands
     from dpsparse.cli.commands import program
 
     assert "004-table2" in CliRunner().invoke(program, ["lab", "list"]).output
-    monkeypatch.setattr(door, "__file__", str(tmp_path / "a" / "b" / "c" / "lab.py"))
+    monkeypatch.setattr(commands, "__file__", str(tmp_path / "a" / "b" / "c" / "commands.py"))
     monkeypatch.chdir(tmp_path)
     outside = CliRunner().invoke(program, ["lab", "list"])
     assert outside.exit_code != 0
