@@ -39,10 +39,9 @@ def test_top_k_equals_a_full_sort():
 
 def test_mass_rule():
     assert mass_rule(np.array([0.0, 9.0, -0.5, 0.5])) == 1
-    assert mass_rule(np.array([5.0, -4.0, 1.0]), mass=0.95) == 3
+    assert mass_rule(np.array([5.0, -4.0, 1.0])) == 2
+    assert mass_rule(np.array([5.0, -4.0, 1.5])) == 3
     assert mass_rule(np.zeros(4)) == 0
-    with pytest.raises(ParameterError, match="mass"):
-        mass_rule(np.ones(2), mass=0)
 
 
 @pytest.mark.parametrize("bad", [-1, 1.5, "all", True, [3]])

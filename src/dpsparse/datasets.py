@@ -2,7 +2,7 @@
 
 columns of a row   j = floor(d^u), u uniform            (popularity falls as 1/j, like words)
 values             1/sqrt(number of columns)            (rows have L2 norm 1)
-label              1 with probability sigmoid(gain * x.w), w = +-1 on the informative columns
+label              1 with probability sigmoid(12 (x.w - median)), w = +-1 on the informative columns
 """
 
 from __future__ import annotations
@@ -21,9 +21,6 @@ def make_sparse_classification(
     n_samples: int = 20_000,
     n_features: int = 50_000,
     *,
-    n_informative: int = 50,
-    n_words: int = 40,
-    gain: float = 12.0,
     seed: int | None = 0,
 ) -> tuple[sp.csr_array, np.ndarray]:
     """Sparse rows of norm 1 and labels 0/1 that depend on a few of many features.
@@ -33,13 +30,7 @@ def make_sparse_classification(
     n_samples : int, default=20_000
         Number of rows.
     n_features : int, default=50_000
-        Number of columns.
-    n_informative : int, default=50
-        How many of the popular columns carry a weight.
-    n_words : int, default=40
-        Draws per row; repeated words count once, so rows have somewhat fewer entries.
-    gain : float, default=12.0
-        Strength of the signal; large values make the labels nearly deterministic.
+        Number of columns, at least 50, of which 50 popular ones carry a weight.
     seed : int or None, default=0
         The same int gives the same data.
 
@@ -57,10 +48,9 @@ def make_sparse_classification(
     >>> X.shape, sorted(set(y.tolist()))
     ((1000, 5000), [0, 1])
     """
-    if min(n_samples, n_words) < 1 or not 1 <= n_informative <= n_features:
-        raise ParameterError(
-            "n_samples and n_words must be at least 1, n_informative in 1..n_features."
-        )
+    n_words, n_informative = 40, 50  # draws a row (repeated ones count once), columns with a weight
+    if n_samples < 1 or n_features < n_informative:
+        raise ParameterError(f"n_samples must be at least 1, n_features at least {n_informative}.")
     rng = make_generator(seed)
     # Places of 32 bits where they suffice, as SciPy chooses them.
     whole = np.int32 if max(n_features, n_samples * n_words) < 2**31 else np.int64
@@ -75,5 +65,5 @@ def make_sparse_classification(
     first = min(4, n_features - n_informative)
     weights[first : first + n_informative] = rng.integers(0, 2, n_informative) * 2.0 - 1.0
     margin = X @ weights
-    y = rng.random(n_samples) < expit(gain * (margin - np.median(margin)))
+    y = rng.random(n_samples) < expit(12.0 * (margin - np.median(margin)))
     return X, y.astype(np.int64)

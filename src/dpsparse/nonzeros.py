@@ -167,14 +167,11 @@ def top_k(weights: np.ndarray, k: int) -> np.ndarray:
     return out
 
 
-def mass_rule(weights: np.ndarray, mass: float = 0.9) -> int:
-    """The smallest k whose k largest weights hold the share `mass` of the L1 norm."""
-    if not 0 < mass <= 1:
-        raise ParameterError(f"mass must lie in (0, 1], got {safe_repr(mass)}.")
+def mass_rule(weights: np.ndarray) -> int:
+    """The smallest k whose k largest weights hold nine tenths of the L1 norm."""
     size = np.abs(np.asarray(weights, dtype=np.float64).ravel())
     size = np.sort(size[size > 0])[::-1]
     if not size.size:
         return 0
     held = np.cumsum(size)
-    # The last sum is the norm itself, so mass = 1 keeps exactly the non-zero weights.
-    return int(np.searchsorted(held, mass * held[-1]) + 1)
+    return int(np.searchsorted(held, 0.9 * held[-1]) + 1)

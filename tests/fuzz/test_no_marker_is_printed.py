@@ -26,7 +26,7 @@ from dpsparse import Domain, Ledger
 from dpsparse import methods as estimators
 from dpsparse.exceptions import DPSparseError
 from dpsparse.io import read_table
-from dpsparse.io.svmlight import iter_svmlight, read_svmlight
+from dpsparse.io.streams import iter_svmlight, read_svmlight
 from dpsparse.models import files as models
 from dpsparse.rows import Rows
 from in_process import run_command

@@ -20,7 +20,7 @@ from sklearn.datasets import dump_svmlight_file, load_svmlight_file
 from dpsparse._cells import column_cells, person_names
 from dpsparse.exceptions import ParameterError, SchemaError
 from dpsparse.io import read_columns, read_table, streams
-from dpsparse.io.svmlight import iter_svmlight, read_svmlight
+from dpsparse.io.streams import iter_svmlight, read_svmlight
 from dpsparse.io.tables import label_list
 
 
@@ -86,7 +86,7 @@ def test_compressed_files(file, tmp_path, suffix, compress):
 @pytest.mark.parametrize("block_bytes", [50, 1000, 7777, 1 << 20])
 def test_blocks_of_any_size_give_the_same(file, block_bytes, monkeypatch):
     X, y = read_svmlight(file, n_features=80)
-    monkeypatch.setattr("dpsparse.io.svmlight.TEXT_BLOCK", block_bytes)
+    monkeypatch.setattr("dpsparse.io.streams.TEXT_BLOCK", block_bytes)
     parts = list(iter_svmlight(file, n_features=80))
     assert same(sp.vstack([A for A, _ in parts], format="csr"), X)
     assert np.array_equal(np.concatenate([b for _, b in parts]), y)
@@ -367,7 +367,7 @@ def test_bounded_memory_for_large_files(tmp_path, monkeypatch):
     """A stream holds one block at a time, whatever the size of the file."""
     line = b"1 " + b" ".join(b"%d:0.5" % j for j in range(1, 200)) + b"\n"
     path = write(tmp_path, line * 2000)
-    monkeypatch.setattr("dpsparse.io.svmlight.TEXT_BLOCK", 1 << 16)
+    monkeypatch.setattr("dpsparse.io.streams.TEXT_BLOCK", 1 << 16)
     sizes = [X.nnz for X, _ in iter_svmlight(path, n_features=200)]
     assert sum(sizes) == 2000 * 199
     assert max(sizes) * 4 < 1 << 16

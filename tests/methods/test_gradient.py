@@ -2,6 +2,7 @@
 
 import math
 import tracemalloc
+from functools import partial
 
 import numba
 import numpy as np
@@ -137,9 +138,8 @@ def test_weights_stay_with_their_columns_where_rows_answer_in_another_order(monk
         facts |= {"n_nonzero": 900}
     make = DPHardThresholdClassifier if case == "threshold" else DPGradientClassifier
     plain = make(domain, **facts).fit(X, y)
-    monkeypatch.setattr(unit, "_MANY", 10)
-    monkeypatch.setattr(unit, "_COMMON", 5)
-    monkeypatch.setattr(unit, "_KNOWN", 12)
+    small = partial(unit._commonest_first, many=10, common=5, known=12)
+    monkeypatch.setattr(unit, "_commonest_first", small)
     model = make(domain, **facts).fit(X, y)
     if case != "many":
         assert np.flatnonzero(model.coef_).tolist() == [0, 1, 2, 3, 4]

@@ -24,7 +24,7 @@ from dpsparse.methods.frank_wolfe.solve import choose_reach, make_problem, relea
 from dpsparse.random import make_generator
 from dpsparse.release import Releases
 from dpsparse.rows import Rows
-from dpsparse.rows.cells import CellsAt
+from dpsparse.rows.cells import CellsAt, cell_scores
 from dpsparse.rows.loss_kernels import whole_slope
 from plain_frank_wolfe import matrix_of, score_cells, with_intercept
 
@@ -117,7 +117,7 @@ def test_no_row_of_a_part_adds_more_to_a_score_than_its_bound(bound, loss):
                 np.full((3, k), size), np.linspace(-99.0, 99.0, k), loss, 1.0, 0.25, 1.0 / bound,
                 1.0, resolution, True,
             )  # fmt: skip
-            largest = max(largest, int(np.abs(rows.cell_scores(at)).max()))
+            largest = max(largest, int(np.abs(cell_scores(rows, at)).max()))
     assert largest == resolution
 
 

@@ -16,7 +16,7 @@ from dpsparse.preprocessing import (
     PublicEncoder,
     PublicScaler,
 )
-from dpsparse.preprocessing._tables import LONGEST, documents, numbers, read_table, texts
+from dpsparse.preprocessing._tables import LONGEST_NAME, documents, numbers, read_table, texts
 from parts import objects
 
 
@@ -47,7 +47,7 @@ def test_cells_become_numbers_or_gaps():
 
 def test_cells_become_names_or_gaps():
     found = texts(objects(ODD))
-    assert all(name is None or 0 < len(name) <= LONGEST for name in found)
+    assert all(name is None or 0 < len(name) <= LONGEST_NAME for name in found)
     assert all(name is None or name.encode() for name in found)  # every name can be written
     assert [found[i] for i in (0, 1, 3, 8, 9, 10)] == [None, None, "a", "1", "1", "True"]
     gaps = {type(cell).__name__ for cell, name in zip(ODD, found, strict=True) if name is None}

@@ -562,7 +562,7 @@ def test_a_table_sorted_by_person_stays_where_it_is():
     assert [[list(rows) for rows in one.taken] for one in found] == [
         [[0, 1, 2], [], []], [[], [0, 1, 2], []], [[], [], [0, 1]],
     ]  # fmt: skip
-    assert [list(one.persons) for one in found] == [[0, 2, 3], [0, 3], [0, 1, 2]]
+    assert [list(one.starts) for one in found] == [[0, 2, 3], [0, 3], [0, 1, 2]]
 
 
 def test_names_of_parts_keep_gaps_and_units():

@@ -6,6 +6,7 @@ The rows of issue "floats" among them: subnormals, values that round up, huge on
 import itertools
 import math
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 import pytest
@@ -442,8 +443,8 @@ def test_common_columns_first_change_no_answer(monkeypatch, outputs, n_parts):
     rows = clip_in_parts(X, y, Domain(classes=[0, 1]), n_parts, labels=LABELS)
     plain = rows.unit(scaling, constant=0.4)
     assert np.array_equal(plain.kept, np.flatnonzero(scaling))
-    for name, value in (("_MANY", 20), ("_COMMON", 7), ("_KNOWN", 15)):
-        monkeypatch.setattr(unit, name, value)
+    small = partial(unit._commonest_first, many=20, common=7, known=15)
+    monkeypatch.setattr(unit, "_commonest_first", small)
     close = rows.unit(scaling, constant=0.4)
     scales = scaling[close.kept]
     assert np.array_equal(scales[:7], np.sort(scaling[scaling > 0.0])[:7])
@@ -456,21 +457,20 @@ def test_common_columns_first_change_no_answer(monkeypatch, outputs, n_parts):
         assert np.array_equal(a, b)
 
 
-def test_columns_of_equal_scales_stay_where_they_are(monkeypatch):
-    for name, value in (("_MANY", 2), ("_COMMON", 3), ("_KNOWN", 5)):
-        monkeypatch.setattr(unit, name, value)
+def test_columns_of_equal_scales_stay_where_they_are():
+    ordered = partial(unit._commonest_first, many=2, common=3, known=5)
     kept = np.array([1, 4, 5, 7, 8, 9], np.int32)
     scaling = np.zeros(10, np.float32)
     scaling[kept] = 0.7
-    assert np.array_equal(unit._commonest_first(kept, scaling), kept)
+    assert np.array_equal(ordered(kept, scaling), kept)
     scaling[kept] = [0.7, 0.2, 0.2, 0.7, 0.1, 0.1]
-    assert unit._commonest_first(kept, scaling).tolist() == [8, 9, 4, 5, 1, 7]
+    assert ordered(kept, scaling).tolist() == [8, 9, 4, 5, 1, 7]
 
 
 @pytest.mark.parametrize("x", boundary_rows()[::7], ids=lambda x: "")
 def test_a_row_in_common_columns_keeps_its_bound(monkeypatch, x):
-    for name, value in (("_MANY", 2), ("_COMMON", 2), ("_KNOWN", 4)):
-        monkeypatch.setattr(unit, name, value)
+    small = partial(unit._commonest_first, many=2, common=2, known=4)
+    monkeypatch.setattr(unit, "_commonest_first", small)
     scaling = np.where(np.arange(WIDTH) % 4 == 3, 0.0, SCALINGS["unequal"][::-1]).astype(np.float32)
     rows = Rows.clip(sp.csr_array(x[None, :]), np.array([1]), DOMAINS["unbounded"], labels=LABELS)
     units = rows.unit(scaling, constant=0.5)

@@ -148,7 +148,7 @@ def plain_look(found: TableLook) -> dict[str, Any]:
 
 def doubts(job: Job, found: TableLook) -> list[str]:
     """Columns whose released counts contradict what is declared about them."""
-    from dpsparse.preprocessing.defaults import MIN_COUNT_IN_SDS
+    from dpsparse.preprocessing._step import MIN_COUNT_IN_SDS
 
     *_, strange = found.target.values()  # the last cell: missing targets, or not declared ones
     some = [

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 # of float32, so that neither squares nor quotients in float64 can vanish, overflow or lose digits.
 # Smaller entries are flushed to zero first, larger ones clipped; both are per-row maps.
 TINY, HUGE = 2.0**-100, 2.0**100
-_ONE_PER_ROW = "groups must name one person per row of X, as a 1d array."
 
 
 def check_range(name: str, value: Any, largest: float = HUGE) -> None:
@@ -44,7 +43,7 @@ class Part:
     """Some rows that satisfy their domain: canonical CSR in float32, class codes or targets in [-1, 1].
 
     Only `Domain.part` makes one, and only `rows/` looks inside. Everything in it is private. Where rows have
-    persons, those of a person are adjacent and `persons` holds the first row of each, and the end.
+    persons, those of a person are adjacent and `starts` holds the first row of each, and the end.
     """
 
     indptr: np.ndarray
@@ -52,21 +51,16 @@ class Part:
     values: np.ndarray
     targets: np.ndarray
     n_features: int
-    persons: np.ndarray | None = None
+    starts: np.ndarray | None = None
     worth: np.ndarray | None = None  # how much rows count, float32 in [0, 1]; None: all in full
 
     def __len__(self) -> int:
         return len(self.indptr) - 1
 
     @property
-    def starts(self) -> np.ndarray | None:
-        """The first row of every person, and the end."""
-        return self.persons
-
-    @property
     def n_units(self) -> int:
         """Persons, or rows where there are none."""
-        return len(self) if self.persons is None else len(self.persons) - 1
+        return len(self) if self.starts is None else len(self.starts) - 1
 
     def table(self, dtype: type = np.float32) -> sp.csr_array:
         """The rows as a matrix, which shares their arrays where the type is theirs."""
@@ -79,15 +73,15 @@ class Part:
         _squares_of_rows(self.indptr, self.values, out)
         return out
 
-    def take(self, rows: np.ndarray, persons: np.ndarray | None) -> Part:
+    def take(self, rows: np.ndarray, starts: np.ndarray | None) -> Part:
         """These rows in this order, and where each person among them begins."""
         if len(rows) == len(self) and np.all(rows[1:] > rows[:-1]):
-            return replace(self, persons=persons)
+            return replace(self, starts=starts)
         table = self.table()[rows]
         targets = self.targets[rows]
         worth = None if self.worth is None else self.worth[rows]
         arrays = (table.indptr, table.indices, table.data, targets)
-        return Part(*arrays, self.n_features, persons, worth=worth)
+        return Part(*arrays, self.n_features, starts, worth)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -196,9 +190,10 @@ def _canonical_rows(X: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 def by_person(groups: Any, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
     """Rows ordered by person (their own order is kept), and where each person begins."""
-    cells = column_cells(groups, _ONE_PER_ROW)
+    otherwise = "groups must name one person per row of X, as a 1d array."
+    cells = column_cells(groups, otherwise)
     if len(cells) != n_rows:
-        raise SchemaError(_ONE_PER_ROW)
+        raise SchemaError(otherwise)
     _, person, sizes = np.unique(person_names(cells), return_inverse=True, return_counts=True)
     return np.argsort(person, kind="stable"), np.concatenate([[0], np.cumsum(sizes)])
 

@@ -1,9 +1,10 @@
-"""Any file with named columns as one stream of batches of cells; every reader of tables starts here.
+"""Any file as a stream of batches: of cells of named columns, or of sparse rows; every reader starts here.
 
     text       CSV, TSV: cells are texts without blanks around them
     JSON       a line for every object, or one array of objects
     Excel      the first sheet, whose first row names the columns
     Arrow      Parquet files; batches of polars, DuckDB and Arrow datasets
+    svmlight   label index:value index:value ... # comment; no named columns, parsed by scikit-learn
 
 How a file is cut into cells follows from its name, its header and `Layout`, never from a cell. A cell is read without
 the other rows. Nothing is refused for what a single cell holds, and messages show no cell.
@@ -30,8 +31,9 @@ from pathlib import Path
 from typing import Any, BinaryIO, TextIO, cast
 
 import numpy as np
+import scipy.sparse as sp
 
-from dpsparse._checks import array_of, objects_of, safe_repr
+from dpsparse._checks import array_of, objects_of, safe_repr, without_leaking_errors
 from dpsparse.exceptions import ParameterError, SchemaError
 
 # One cell of more than 131,072 characters would refuse the whole table.
@@ -504,3 +506,40 @@ def _as_batches(found: Any) -> Iterator[Any]:
             yield batch
         else:
             raise SchemaError("Batches must be record batches or tables of Arrow (pyarrow).")
+
+
+# ---- svmlight -------------------------------------------------------------------------------------
+
+
+def read_svmlight(
+    path: str | os.PathLike[str], *, n_features: int | None = None, zero_based: bool = False
+) -> tuple[sp.csr_array, np.ndarray]:
+    """Matrix and labels of a file; without `n_features` the largest index is declared public."""
+    parts = list(iter_svmlight(path, n_features=n_features, zero_based=zero_based))
+    width = n_features or max((X.shape[1] for X, _ in parts), default=0)
+    wide = [
+        sp.csr_array((X.data, X.indices, X.indptr), shape=(X.shape[0], width)) for X, _ in parts
+    ]
+    X = sp.vstack([sp.csr_array((0, width)), *wide], format="csr")
+    return X, np.concatenate([np.empty(0), *(y for _, y in parts)])
+
+
+def iter_svmlight(
+    path: str | os.PathLike[str], *, n_features: int | None, zero_based: bool = False
+) -> Iterator[tuple[sp.csr_array, np.ndarray]]:
+    """The same as a stream, one matrix for each block of text: memory stays bounded."""
+    from sklearn.datasets import load_svmlight_file
+
+    def parse(lines: list[bytes]) -> tuple[sp.csr_array, np.ndarray]:
+        text = io.BytesIO(b"".join(lines))
+        X, y = load_svmlight_file(text, n_features=n_features, zero_based=zero_based)
+        # The constructor takes indices of 32 bits where they suffice.
+        return sp.csr_array((X.data, X.indices, X.indptr), shape=X.shape), y
+
+    unreadable = (
+        "Not a readable svmlight file: a line must be of the form 'label index:value index:value', with rising "
+        "indices from 1 to n_features (0 to n_features-1 with zero_based=True); state the public width with n_features."
+    )
+    with open_bytes(path) as file:
+        while lines := file.readlines(TEXT_BLOCK):
+            yield without_leaking_errors(unreadable, parse, lines)

@@ -33,8 +33,15 @@ from dpsparse._cells import (
 )
 from dpsparse._checks import no_column, objects_of, without_leaking_errors
 from dpsparse.exceptions import ParameterError, SchemaError
-from dpsparse.io.streams import Columns, Layout, Stream, batch_stream, open_stream, stream_names
-from dpsparse.io.svmlight import read_svmlight
+from dpsparse.io.streams import (
+    Columns,
+    Layout,
+    Stream,
+    batch_stream,
+    open_stream,
+    read_svmlight,
+    stream_names,
+)
 
 Path_ = str | os.PathLike[str]
 
@@ -130,7 +137,7 @@ def read_table(
         if X.shape[0] == 0:
             raise _no_rows(path)
         return Table(X, y if classes is None else read_targets(y, classes), None)
-    chosen = Chosen(target, person, tuple(drop), None if features is None else tuple(features))
+    chosen = Chosen(target, person, drop, features)
 
     def read() -> Table:
         with open_stream(path, layout) as stream:
@@ -239,8 +246,8 @@ class Chosen:
 
     target: str | None = None
     person: str | None = None
-    drop: tuple[str, ...] = ()
-    features: tuple[str, ...] | None = None
+    drop: Sequence[str] = ()
+    features: Sequence[str] | None = None
     weight: str | None = None
 
     @property
@@ -250,10 +257,9 @@ class Chosen:
 
     def features_of(self, names: Sequence[str]) -> list[str]:
         """The features among these columns; what is missing or named twice is refused."""
-        check_names(names, [*self.others, *self.drop, *(self.features or ())])
-        if self.features is not None:
-            found = list(self.features)
-        else:
+        found = [] if self.features is None else list(self.features)
+        check_names(names, [*self.others, *self.drop, *found])
+        if self.features is None:
             left_out = {*self.others, *self.drop, *index_columns(names)}
             found = [name for name in names if name not in left_out]
         if not found:

@@ -266,7 +266,7 @@ class DPSearchCV(MetaEstimatorMixin, BaseEstimator):
     def _prepare_and_search(
         self, pipeline: DPPipeline, read: RawTable, plan: Plan[Search], releases: Releases
     ) -> None:
-        prepared = pipeline._prepare(releases.admit(read.raw), read.header, releases)
+        prepared = pipeline._prepare(read, releases)
         names = [*pipeline.steps_[0][1]._names_out()]
         search, prepared = _match_width(plan.settings, prepared, len(names))
         names += ["(none)"] * (search.setting.n_features - len(names))

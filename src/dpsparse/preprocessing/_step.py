@@ -27,9 +27,9 @@ from sklearn.utils.validation import check_is_fitted
 from dpsparse._checks import ADJACENCIES, check_choice, check_delta, check_epsilon
 from dpsparse.accounting import Budget, Guarantee, Plan
 from dpsparse.accounting.guarantee import PERSON, ROW
+from dpsparse.domain.clipping import by_person
 from dpsparse.exceptions import BudgetWarning, DomainError, ParameterError, SchemaError
 from dpsparse.preprocessing._tables import Header, Table, read_table
-from dpsparse.preprocessing.defaults import LEAK_SHARE
 from dpsparse.random import is_seeded
 from dpsparse.release import Releases, private_run
 from dpsparse.rows import RawRows
@@ -38,6 +38,14 @@ if TYPE_CHECKING:
     from dpsparse.ledger.account import Ledger
 
 SOURCE = "docs/proofs/preparation.md"
+
+# Shares of mu^2, the budget of a pipeline.
+STEP_SHARE = 0.1  # scales of all numbers; all categories; a vocabulary
+COUNT_SHARE = 0.01  # counts of kinds of cells, of what declared bounds clip, of declared categories
+# Of delta, for categories that only one row has. A ledger of the same delta keeps 2^-15 of it for all that may go
+# wrong, so it holds more than a hundred fits with such categories.
+LEAK_SHARE = 2.0**-22
+MIN_COUNT_IN_SDS = 3.0  # of released counts of rows that are above their noise
 
 
 @dataclass(frozen=True)
@@ -170,7 +178,7 @@ class Step(TransformerMixin, BaseEstimator, ABC):  # type: ignore[misc]
                 f"{self.n_features_in_} features as input."
             )
         names = getattr(self, "feature_names_in_", None)
-        if names is not None and read.named and list(names) != list(read.names):
+        if names is not None and read.header.named and list(names) != list(read.names):
             raise SchemaError(
                 "The columns of X should have the names, and the order, that they had in fit."
             )
@@ -302,8 +310,6 @@ def refuse_own_price(name: str, step: Step) -> None:
 
 def check_persons(groups: Any, read: Table) -> None:
     """Refuse groups that do not name one person per row, before anything is spent."""
-    from dpsparse.domain.clipping import by_person
-
     if groups is not None:
         by_person(groups, read.n_rows)
 

@@ -22,8 +22,8 @@ from dpsparse._checks import decoded, is_number, objects_of, without_leaking_err
 from dpsparse.exceptions import SchemaError
 
 KINDS = ("number", "date", "category")  # what cells of a column can be
-LONGEST = 256  # characters of a name; longer ones are cut
-_UNREADABLE = "X must be a table: a data frame, an Arrow table, a dict of columns of equal length, or a 2d array."
+LONGEST_NAME = 256  # characters of a name; longer ones are cut
+_NO_TABLE = "X must be a table: a data frame, an Arrow table, a dict of columns of equal length, or a 2d array."
 
 
 @dataclass(frozen=True)
@@ -36,29 +36,31 @@ class Header:
 
 @dataclass(frozen=True, repr=False)
 class Table:
-    """Columns of equal length; names are those of the table, or x0, x1, ... where it has none."""
+    """Columns of equal length; private but for the header."""
 
+    header: Header
     columns: tuple[np.ndarray, ...]
-    names: tuple[str, ...]
-    named: bool
-    n_rows: int
 
     @property
-    def header(self) -> Header:
-        return Header(self.names, self.named)
+    def names(self) -> tuple[str, ...]:
+        return self.header.names
+
+    @property
+    def n_rows(self) -> int:
+        return len(self.columns[0])
 
     def take(self, names: Sequence[str]) -> Table:
         """These columns, in this order."""
         place = {name: j for j, name in enumerate(self.names)}
         columns = tuple(self.columns[place[name]] for name in names)
-        return Table(columns, tuple(names), self.named, self.n_rows)
+        return Table(Header(tuple(names), self.header.named), columns)
 
 
 def read_table(X: Any) -> Table:
     """The columns of a table of any kind; only shapes and names can be refused."""
     if isinstance(X, Table):
         return X
-    table = without_leaking_errors(_UNREADABLE, _read, X)
+    table = without_leaking_errors(_NO_TABLE, _read, X)
     if any(column.dtype.kind == "c" for column in table.columns):  # declared so, not found so
         raise SchemaError("Complex data not supported: X must hold numbers, dates or texts.")
     if not table.columns:
@@ -83,16 +85,16 @@ def _read(X: Any) -> Table:
     names = tuple(map(str, keys))
     if len({*names}) < len(names):
         raise SchemaError("Two columns of X have the same name; rename one of them.")
-    columns = tuple(column_cells(X[key], _UNREADABLE) for key in keys)
+    columns = tuple(column_cells(X[key], _NO_TABLE) for key in keys)
     if len({len(column) for column in columns}) > 1:
         raise SchemaError("The columns of X differ in length.")
-    return Table(columns, names, True, len(columns[0]) if columns else 0)
+    return Table(Header(names, True), columns)
 
 
 def _unnamed(X: Any) -> Table:
     """An array, or a list of rows, whose cells are taken one by one."""
     if isinstance(X, (str, bytes)):
-        raise SchemaError(_UNREADABLE)
+        raise SchemaError(_NO_TABLE)
     if not hasattr(X, "shape"):
         X = np.asarray(X) if hasattr(X, "__array__") else np.stack([objects_of(row) for row in X])
     if X.ndim != 2:
@@ -100,8 +102,8 @@ def _unnamed(X: Any) -> Table:
             "Expected 2D array X with one row per sample. Reshape your data, for instance with "
             "X.reshape(-1, 1) for a single column."
         )
-    columns = tuple(column_cells(X[:, j], _UNREADABLE) for j in range(X.shape[1]))
-    return Table(columns, tuple(f"x{j}" for j in range(X.shape[1])), False, X.shape[0])
+    columns = tuple(column_cells(X[:, j], _NO_TABLE) for j in range(X.shape[1]))
+    return Table(Header(tuple(f"x{j}" for j in range(len(columns))), False), columns)
 
 
 # ---- cells ----------------------------------------------------------------------------------------
@@ -231,7 +233,7 @@ def _name(cell: Any, declared: Container[str | None] = ()) -> str | None:
 def _plain_name(cell: Any) -> str | None:
     name = cell_name(cell)
     # What UTF-8 cannot write (half of a surrogate pair) no file could keep.
-    return name[:LONGEST].encode("utf-8", "replace").decode("utf-8") or None if name else None
+    return name[:LONGEST_NAME].encode("utf-8", "replace").decode("utf-8") or None if name else None
 
 
 def documents(X: Any) -> Table:
@@ -252,4 +254,4 @@ def documents(X: Any) -> Table:
         else ""
         for cell in cells.tolist()
     )
-    return Table((found,), ("x0",), False, len(found))
+    return Table(Header(("x0",), False), (found,))

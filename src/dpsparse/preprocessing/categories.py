@@ -25,20 +25,22 @@ from sklearn.utils import murmurhash3_32
 
 from dpsparse._checks import check_count
 from dpsparse.exceptions import DomainError, ParameterError
-from dpsparse.preprocessing._step import PrivateStep, Step, Want, narrow, of_each_column
-from dpsparse.preprocessing._tables import Header, Table, declared_names, texts
-from dpsparse.preprocessing.defaults import (
+from dpsparse.preprocessing._step import (
     COUNT_SHARE,
-    MAX_BUCKETS,
-    MAX_CATEGORIES,
-    MIN_BUCKETS,
     MIN_COUNT_IN_SDS,
-    ROWS_PER_BUCKET,
     STEP_SHARE,
-    UNLISTED_SHARE,
+    PrivateStep,
+    Step,
+    Want,
+    narrow,
+    of_each_column,
 )
+from dpsparse.preprocessing._tables import Header, Table, declared_names, texts
 from dpsparse.release import Releases
 from dpsparse.rows import RawRows
+
+# Of a raw column (experiments/notebook/preparation.md): released categories, and columns that all others share.
+MAX_CATEGORIES, MIN_BUCKETS = 64, 16
 
 
 class OneHot(Step):
@@ -185,12 +187,13 @@ class DPCategoryEncoder(OneHot, PrivateStep):
         rest = "rows by bucket of all other names, and missing values, of each column"
         size = n_columns * (max(self._choose_buckets([*(self.n_buckets or {}), ""])) + 1)
         return [
-            Want("categories", STEP_SHARE * (1.0 - UNLISTED_SHARE), 1, names, names=True),
-            Want("unlisted", STEP_SHARE * UNLISTED_SHARE, size, rest),
+            Want("categories", STEP_SHARE / 2.0, 1, names, names=True),
+            Want("unlisted", STEP_SHARE / 2.0, size, rest),
         ]
 
     def _choose_buckets(self, names: Iterable[str]) -> tuple[int, ...]:
-        by_rows = min(max((self.n_samples or 0) // ROWS_PER_BUCKET, MIN_BUCKETS), MAX_BUCKETS)
+        # With several buckets a new value seldom shares one with a rare category.
+        by_rows = min(max((self.n_samples or 0) // 250, MIN_BUCKETS), 256)
         return tuple((self.n_buckets or {}).get(name, by_rows) for name in names)
 
     def _width(self, n_columns: int) -> int:
@@ -213,7 +216,7 @@ class DPCategoryEncoder(OneHot, PrivateStep):
         known = [-math.sqrt(d) * np.array([weight for weight, _ in each]) for each in listed]
         unlisted = [row[: n + 1] for row, n in zip(counts, self.n_buckets_, strict=True)]
         for j, n in enumerate(self.n_buckets_):
-            if not categories[j] and n <= MIN_BUCKETS:
+            if not categories[j] and n <= MIN_BUCKETS:  # the column may number the rows
                 unlisted[j][:n] = 0.0
         self._keep_cells([np.concatenate(pair) for pair in zip(known, unlisted, strict=True)], sd)
         starts = self._starts()

@@ -20,9 +20,8 @@ from dpsparse.accounting import REST, Budget, Guarantee, Plan
 from dpsparse.accounting.guarantee import PERSON, RAW, ROW
 from dpsparse.domain import Domain
 from dpsparse.exceptions import DomainError, ParameterError, SchemaError
-from dpsparse.preprocessing._step import SOURCE, check_persons
+from dpsparse.preprocessing._step import MIN_COUNT_IN_SDS, SOURCE, check_persons
 from dpsparse.preprocessing._tables import KINDS, Table, kinds, numbers, read_table
-from dpsparse.preprocessing.defaults import MIN_COUNT_IN_SDS
 from dpsparse.random import is_seeded
 from dpsparse.release import Releases, private_run
 from dpsparse.rows import RawRows

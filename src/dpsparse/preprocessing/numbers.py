@@ -21,20 +21,23 @@ import numpy as np
 
 from dpsparse._checks import is_number, safe_repr
 from dpsparse.exceptions import DomainError
-from dpsparse.preprocessing._step import PrivateStep, Step, Want, of_each_column
-from dpsparse.preprocessing._tables import Header, Table, numbers
-from dpsparse.preprocessing.defaults import (
-    COARSE_SHARE,
+from dpsparse.preprocessing._step import (
     COUNT_SHARE,
-    FINE_CELLS,
-    FINE_ROUNDS,
-    MAX_SCALE,
-    MIN_GAPS_IN_SDS,
-    MIN_SCALE,
     STEP_SHARE,
+    PrivateStep,
+    Step,
+    Want,
+    of_each_column,
 )
+from dpsparse.preprocessing._tables import Header, Table, numbers
 from dpsparse.release import Releases
-from dpsparse.rows.columns import POWER_CELLS, POWER_EDGES, NumberColumns, RawRows
+from dpsparse.rows.columns import POWER_CELLS, POWER_EDGES, RawRows
+
+FINE_ROUNDS, FINE_CELLS = 3, 16
+MIN_SCALE, MAX_SCALE = 2.0**-40, 2.0**41  # where float64 and float32 have digits left
+MIN_GAPS_IN_SDS = (
+    4.0  # of released counts of missing, or of clipped, numbers that are above their noise
+)
 
 
 class _Scaled(Step):
@@ -113,58 +116,51 @@ class DPStandardizer(_Scaled, PrivateStep):
         return 2 * n_columns
 
     def _learn(self, raw: RawRows, releases: Releases, prefix: str) -> None:
-        columns = raw.numbers(self._matrix, self.n_features_in_)
-        release_scales(self, columns, releases, prefix + "scales")
-
-
-def release_scales(
-    step: DPStandardizer, columns: NumberColumns, releases: Releases, phase: str
-) -> None:
-    """The four rounds; everything after a release is post-processing of it."""
-    d = columns.n_columns
-    query = columns.powers()
-    sd = releases.scale(phase, query, COARSE_SHARE)
-    coarse = releases.gaussian(phase, query, COARSE_SHARE)
-    gaps, coarse = coarse[:, -1], coarse[:, :-1]
-    least = sd * math.sqrt(2.0 * math.log(2.0 * d * POWER_CELLS))
-    mass = np.where(coarse > least, coarse, 0.0)
-    low, high = np.empty(d), np.empty(d)
-    for j in range(d):
-        low[j], high[j] = _range(mass[j])
-    centre, scale = (low + high) / 2.0, (high - low) / 2.0
-    open_ = mass.sum(axis=1) > 0.0
-    for _ in range(FINE_ROUNDS):
-        edges = low[:, None] + (high - low)[:, None] * np.linspace(0.0, 1.0, FINE_CELLS + 1)
-        query = columns.between(edges)
-        share = (1.0 - COARSE_SHARE) / FINE_ROUNDS
-        sd = releases.scale(phase, query, share)
-        fine = releases.gaussian(phase, query, share)
-        fine = np.where(fine > 2.0 * sd, fine, 0.0)
-        for j in np.flatnonzero(open_ & (fine.sum(axis=1) > 0.0)).tolist():
-            width = (high[j] - low[j]) / FINE_CELLS
-            lower, centre[j], upper = _quantiles(fine[j], edges[j], width)
-            scale[j] = max((upper - lower) / 2.0, width / 4.0)
-            if upper - lower > (high[j] - low[j]) / 4.0:
-                open_[j] = False  # fine enough
-            else:
-                low[j], high[j] = lower - width, upper + width
-    step.center_ = np.clip(centre, -MAX_SCALE, MAX_SCALE)
-    # Not below the spacing of float64 at the centre, where x - centre has no digits left.
-    least_scale = np.maximum(MIN_SCALE, np.abs(step.center_) * 2.0**-40)
-    step.scale_ = np.clip(scale, least_scale, MAX_SCALE)
-    step.reach_ = 3.0 * step.scale_
-    rows = np.maximum(mass.sum(axis=1) + np.maximum(gaps, 0.0), 1.0)
-    nothing = mass.sum(axis=1) == 0.0  # no number rose above the noise
-    step.missing_share_ = np.where(nothing, 1.0, np.clip(gaps / rows, 0.0, 1.0))
-    noise = releases.scale(phase, columns.powers(), COARSE_SHARE)
-    often = (step.missing_share_ > 0.01) & (gaps > MIN_GAPS_IN_SDS * noise)
-    step.flagged_ = np.flatnonzero(often)
-    if np.any(nothing):
-        drowned = [step._columns[j] for j in np.flatnonzero(nothing)]
-        step.weak_ = (
-            "No number or date of these columns rises above the noise; they count as all missing: "
-            f"{', '.join(drowned[:20])}. Declare their bounds, or drop them.",
-        )
+        """The four rounds; everything after a release is post-processing of it."""
+        d, phase, coarse_share = self.n_features_in_, prefix + "scales", 0.3
+        columns = raw.numbers(self._matrix, d)
+        query = columns.powers()
+        noise = releases.scale(phase, query, coarse_share)
+        coarse = releases.gaussian(phase, query, coarse_share)
+        gaps, coarse = coarse[:, -1], coarse[:, :-1]
+        least = noise * math.sqrt(2.0 * math.log(2.0 * d * POWER_CELLS))
+        mass = np.where(coarse > least, coarse, 0.0)
+        low, high = np.empty(d), np.empty(d)
+        for j in range(d):
+            low[j], high[j] = _range(mass[j])
+        centre, scale = (low + high) / 2.0, (high - low) / 2.0
+        open_ = mass.sum(axis=1) > 0.0
+        for _ in range(FINE_ROUNDS):
+            edges = low[:, None] + (high - low)[:, None] * np.linspace(0.0, 1.0, FINE_CELLS + 1)
+            query = columns.between(edges)
+            share = (1.0 - coarse_share) / FINE_ROUNDS
+            sd = releases.scale(phase, query, share)
+            fine = releases.gaussian(phase, query, share)
+            fine = np.where(fine > 2.0 * sd, fine, 0.0)
+            for j in np.flatnonzero(open_ & (fine.sum(axis=1) > 0.0)).tolist():
+                width = (high[j] - low[j]) / FINE_CELLS
+                lower, centre[j], upper = _quantiles(fine[j], edges[j], width)
+                scale[j] = max((upper - lower) / 2.0, width / 4.0)
+                if upper - lower > (high[j] - low[j]) / 4.0:
+                    open_[j] = False  # fine enough
+                else:
+                    low[j], high[j] = lower - width, upper + width
+        self.center_ = np.clip(centre, -MAX_SCALE, MAX_SCALE)
+        # Not below the spacing of float64 at the centre, where x - centre has no digits left.
+        least_scale = np.maximum(MIN_SCALE, np.abs(self.center_) * 2.0**-40)
+        self.scale_ = np.clip(scale, least_scale, MAX_SCALE)
+        self.reach_ = 3.0 * self.scale_
+        rows = np.maximum(mass.sum(axis=1) + np.maximum(gaps, 0.0), 1.0)
+        nothing = mass.sum(axis=1) == 0.0  # no number rose above the noise
+        self.missing_share_ = np.where(nothing, 1.0, np.clip(gaps / rows, 0.0, 1.0))
+        often = (self.missing_share_ > 0.01) & (gaps > MIN_GAPS_IN_SDS * noise)
+        self.flagged_ = np.flatnonzero(often)
+        if np.any(nothing):
+            drowned = [self._columns[j] for j in np.flatnonzero(nothing)]
+            self.weak_ = (
+                "No number or date of these columns rises above the noise; they count as all missing: "
+                f"{', '.join(drowned[:20])}. Declare their bounds, or drop them.",
+            )
 
 
 def _range(mass: np.ndarray) -> tuple[float, float]:

@@ -317,7 +317,7 @@ class DPPipeline(_BaseComposition):  # type: ignore[misc]
         plan = self._priced(len(read.header.names), read.labels)
 
         def prepare_and_fit(releases: Releases) -> None:
-            prepared = self._prepare(releases.admit(read.raw), read.header, releases)
+            prepared = self._prepare(read, releases)
             self._publish(self._fit_model(prepared, plan, releases, read.labels), plan)
 
         private_run(
@@ -342,9 +342,9 @@ class DPPipeline(_BaseComposition):  # type: ignore[misc]
         blank, y, labels = self._check_targets(cells, y, groups)
         return RawTable(RawRows.of(cells, y, groups), blank, header, labels)
 
-    def _prepare(self, raw: RawRows, header: Header, releases: Releases) -> RawRows:
+    def _prepare(self, read: RawTable, releases: Releases) -> RawRows:
         """The releases of the preparation, paid; returns the prepared rows."""
-        step = self._preparation
+        raw, header, step = releases.admit(read.raw), read.header, self._preparation
         step._note(header)
         step._learn(raw, releases, f"{self.steps[0][0]}: ")
         self.steps_ = [(self.steps[0][0], step)]
@@ -469,9 +469,6 @@ class DPPipeline(_BaseComposition):  # type: ignore[misc]
         tags.non_deterministic = True
         tags.input_tags = self.steps[0][1].__sklearn_tags__().input_tags
         return tags
-
-    def _repr_html_inner(self) -> str:
-        return str(self._repr_mimebundle_()["text/html"])
 
 
 # ---- fewer columns than were planned for -----------------------------------------------------------

@@ -32,7 +32,14 @@ from dpsparse._cells import mark_missing
 from dpsparse._checks import IDENTIFIERS_ADD_NOISE, did_you_mean, identifiers, safe_repr
 from dpsparse.domain import Domain
 from dpsparse.exceptions import DomainError, ParameterError, SchemaError
-from dpsparse.preprocessing._step import PrivateStep, Step, Want, narrow, refuse_own_price
+from dpsparse.preprocessing._step import (
+    COUNT_SHARE,
+    PrivateStep,
+    Step,
+    Want,
+    narrow,
+    refuse_own_price,
+)
 from dpsparse.preprocessing._tables import (
     KINDS,
     Header,
@@ -42,8 +49,12 @@ from dpsparse.preprocessing._tables import (
     filled,
     kinds,
 )
-from dpsparse.preprocessing.categories import DPCategoryEncoder, HashingEncoder, PublicEncoder
-from dpsparse.preprocessing.defaults import COUNT_SHARE, MIN_BUCKETS
+from dpsparse.preprocessing.categories import (
+    MIN_BUCKETS,
+    DPCategoryEncoder,
+    HashingEncoder,
+    PublicEncoder,
+)
 from dpsparse.preprocessing.numbers import DPStandardizer, PublicScaler
 from dpsparse.preprocessing.text import DPVectorizer
 from dpsparse.release import Releases
@@ -234,7 +245,7 @@ class DPTablePreparer(PrivateStep):
 
     def _read(self, X: Any) -> Table:
         table = super()._read(X)
-        if not table.named:
+        if not table.header.named:
             raise SchemaError(
                 "X must be a table with named columns: a data frame, an Arrow table or a dict."
             )

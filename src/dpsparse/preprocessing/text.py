@@ -19,9 +19,8 @@ import scipy.sparse as sp
 
 from dpsparse._checks import check_choice, check_count
 from dpsparse.exceptions import ParameterError
-from dpsparse.preprocessing._step import PrivateStep, Want
-from dpsparse.preprocessing._tables import LONGEST, Table, documents
-from dpsparse.preprocessing.defaults import STEP_SHARE
+from dpsparse.preprocessing._step import STEP_SHARE, PrivateStep, Want
+from dpsparse.preprocessing._tables import LONGEST_NAME, Table, documents
 from dpsparse.release import Releases
 from dpsparse.rows import RawRows
 
@@ -108,7 +107,7 @@ class DPVectorizer(PrivateStep):
 
         cut = HashingVectorizer(stop_words="english").build_analyzer()
         texts = read.columns[0].tolist()
-        return [[word for word in set(cut(text)) if len(word) <= LONGEST] for text in texts]
+        return [[word for word in set(cut(text)) if len(word) <= LONGEST_NAME] for text in texts]
 
     def _learn(self, raw: RawRows, releases: Releases, prefix: str) -> None:
         if self._hashes:

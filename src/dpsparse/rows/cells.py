@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -26,8 +27,10 @@ from dpsparse.rows.loss_kernels import (
     softmax,
     whole_slope,
 )
-from dpsparse.rows.parts import Parts
 from dpsparse.threads import sum_over_rows
+
+if TYPE_CHECKING:
+    from dpsparse.rows.memory import Rows
 
 _jit = njit(cache=True, nogil=True, error_model="numpy")
 
@@ -47,12 +50,12 @@ class CellsAt:
     fit_intercept: bool
 
 
-def cell_scores(parts: Parts, at: CellsAt) -> np.ndarray:
-    """G of all cells, columns by outputs, the intercept last. Parts get the cells that were picked so far, which
-    are few, not all weights."""
+def cell_scores(rows: Rows, at: CellsAt) -> np.ndarray:
+    """G of all cells, columns by outputs, the intercept last, for the draw that hides them (`Releases.vertices`).
+    Parts get the cells that were picked so far, which are few, not all weights."""
     shape, places = at.weights.shape, np.flatnonzero(at.weights)
     picked = replace(at, weights=at.weights.reshape(-1)[places])
-    return parts.sum(shape, partial(_add_scores, picked, places))
+    return rows._parts.sum(shape, partial(_add_scores, picked, places))
 
 
 def _add_scores(at: CellsAt, places: np.ndarray, part: Part, out: np.ndarray) -> None:

@@ -24,16 +24,13 @@ from dpsparse.domain import Domain
 from dpsparse.domain.clipping import Part, by_person
 from dpsparse.rows import kernels
 from dpsparse.rows.memory import Rows
-from dpsparse.rows.parts import InMemory, Parts, Query, cells
+from dpsparse.rows.parts import InMemory, Numbers, Parts, Query, cells
 from dpsparse.sensitivity import column_cells, shared_names
 
 # Powers of two that have a cell of their own; smaller numbers are about zero, larger ones are as the largest.
-LOWEST, HIGHEST = -20, 40
-_POWERS = HIGHEST - LOWEST
-POWER_CELLS = 2 * _POWERS + 2  # negative, about zero, positive, and missing, which is the last
-POWER_EDGES = np.concatenate(
-    [-(2.0 ** np.arange(HIGHEST, LOWEST - 1, -1)), 2.0 ** np.arange(LOWEST, HIGHEST + 1)]
-)
+_POWERS = 2.0 ** np.arange(-20, 41)
+POWER_EDGES = np.concatenate([-_POWERS[::-1], _POWERS])
+POWER_CELLS = len(POWER_EDGES)  # those between edges, and missing, which is the last
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,21 +78,13 @@ def _clipped(domain: Domain, labels: np.ndarray | None, part: RawPart) -> Part:
     return domain.part(part.cells, part.targets, labels=labels, groups=part.groups)
 
 
-@dataclass(frozen=True, eq=False)
-class _NumberPart:
+def _numbers(matrix: Callable[[Any], np.ndarray], part: RawPart) -> Numbers:
     """Sorted by person, where rows have persons."""
-
-    values: np.ndarray
-    starts: np.ndarray | None
-    worth = None
-
-
-def _numbers(matrix: Callable[[Any], np.ndarray], part: RawPart) -> _NumberPart:
     values = np.asarray(matrix(part.cells), np.float64)
     if part.groups is None:
-        return _NumberPart(values, None)
+        return Numbers(values, None, None)
     order, starts = by_person(part.groups, len(values))
-    return _NumberPart(values[order], starts)
+    return Numbers(values[order], starts, None)
 
 
 class NumberColumns:
@@ -138,16 +127,14 @@ class NumberColumns:
         return cells(self._parts, places, n_columns, n_cells, lemma, (n_columns, n_cells))
 
 
-def _places(place: Callable[[int, np.ndarray], np.ndarray], part: _NumberPart) -> np.ndarray:
+def _places(place: Callable[[int, np.ndarray], np.ndarray], part: Numbers) -> np.ndarray:
     return np.column_stack([place(j, column) for j, column in enumerate(part.values.T)])
 
 
 def _power_cells(x: np.ndarray) -> np.ndarray:
-    """In the order of the numbers; the exponent is read off the float, so no rounding is involved."""
-    size = np.minimum(np.abs(x), 2.0**HIGHEST * (1.0 - 2.0**-50))  # infinity is as large as can be
-    exponent = np.frexp(np.where(np.isnan(size), 0.0, size))[1] - 1
-    place = np.where(size < 2.0**LOWEST, -1, exponent - LOWEST)
-    cell = np.where(place < 0, _POWERS, np.where(x > 0, _POWERS + 1 + place, _POWERS - 1 - place))
+    """In the order of the numbers; 0 is in the middle."""
+    size = np.searchsorted(_POWERS[:-1], np.abs(x), side="right")
+    cell = len(_POWERS) - 1 + np.where(x < 0.0, -size, size)
     return np.where(np.isnan(x), POWER_CELLS - 1, cell)
 
 

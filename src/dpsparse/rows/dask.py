@@ -128,7 +128,7 @@ class _Settings:
 
     client: Any
     step_timeout: float
-    retries: int
+    retries: int = 3  # of a task that fails
 
     def submit(self, task: Callable[..., Any], *arguments: Any) -> Any:
         with (
@@ -223,13 +223,10 @@ def _loaded(
 class OnCluster(Source):
     """Chunks of X and y that a fit loads on the workers of `client`."""
 
-    def __init__(
-        self, X: Any, y: Any, client: Any, step_timeout: float, retries: int, memory: int
-    ) -> None:
-        self._client, self._timeout, self._retries = client, step_timeout, retries
-        self._memory = memory
-        if not step_timeout > 0 or retries < 0:
-            raise ParameterError("step_timeout must be positive and retries 0 or more.")
+    def __init__(self, X: Any, y: Any, client: Any, step_timeout: float, memory: int) -> None:
+        self._client, self._timeout, self._memory = client, step_timeout, memory
+        if not step_timeout > 0:
+            raise ParameterError("step_timeout must be positive.")
         if y is None:
             raise SchemaError(
                 "fit on a Dask collection requires y to be passed, one target per row."
@@ -256,7 +253,7 @@ class OnCluster(Source):
             raise ParameterError(
                 "There is no Dask client; start one (dask.distributed.Client) or pass Rows.from_dask(..., client=)."
             ) from None
-        return _Settings(client, self._timeout, self._retries)
+        return _Settings(client, self._timeout)
 
     def clipped(
         self, domain: Domain, labels: np.ndarray | None, groups: Any = None, weights: Any = None

@@ -26,7 +26,7 @@ import numpy as np
 
 from dpsparse.domain.clipping import TINY, by_person
 from dpsparse.jit import njit
-from dpsparse.rows.parts import InMemory, Parts, Query, cells, count, short_sum
+from dpsparse.rows.parts import InMemory, Numbers, Parts, Query, cells, count, short_sum
 from dpsparse.rows.persons import means
 from dpsparse.sensitivity import feature_masses, signed_sum
 
@@ -60,15 +60,6 @@ class _LabelPart(_Part):
 @dataclass(frozen=True, eq=False)
 class _NumberPart(_Part):
     errors: np.ndarray
-
-
-@dataclass(frozen=True, eq=False)
-class _UnitPart:
-    """One number of every row or person, and how much it counts."""
-
-    values: np.ndarray
-    worth: np.ndarray | None
-    starts = None
 
 
 class _Scored:
@@ -215,14 +206,15 @@ def _all(part: _Part) -> np.ndarray:
     return np.ones(len(part.truth), bool)
 
 
-def _of_units(values: Callable[[Any], np.ndarray], part: _Part) -> _UnitPart:
+def _of_units(values: Callable[[Any], np.ndarray], part: _Part) -> Numbers:
+    """One number of every row or person, and how much it counts."""
     worth = part.worth
     if worth is not None and part.starts is not None:
         worth = means(part.starts, worth[:, None])[:, 0]
-    return _UnitPart(values(part), worth)
+    return Numbers(values(part), None, worth)
 
 
-def _column(part: _UnitPart) -> np.ndarray:
+def _column(part: Numbers) -> np.ndarray:
     return np.ascontiguousarray(part.values)[:, None]
 
 

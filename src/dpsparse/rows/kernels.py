@@ -24,8 +24,10 @@ import numpy as np
 from dpsparse.jit import fetch, njit
 from dpsparse.rows.loss_kernels import LOGISTIC, inner, slope, softmax
 
-ROW, SLOPE = 2.0**29, 2.0**24  # units of a row of length 1, of a slope as large as its clip
-SAFE_ROW = ROW * (1.0 - 2.0**-20)  # rounding must not cost a row, so rows are this much shorter
+UNIT_ROW, SLOPE = 2.0**29, 2.0**24  # units of a row of length 1, of a slope as large as its clip
+SAFE_ROW = UNIT_ROW * (
+    1.0 - 2.0**-20
+)  # rounding must not cost a row, so rows are this much shorter
 # Squares of whole numbers are added in float64: for fewer than 2^31 entries the sum is right to 2^-22.
 CERTAIN = 1.0 - 2.0**-21
 SAFE = 1.0 - 2.0**-30  # the same for short vectors
@@ -74,7 +76,7 @@ def unit_rows(
     """Z_i, the length of D x_i, and the norm it was divided by (`fixed`, if positive), on kept columns;
     whole rows longer than `longest` times 2^29 count as empty. `place` is empty if all columns are kept:
     then columns keep their numbers and are not written again."""
-    limit = (longest * ROW) ** 2 * CERTAIN
+    limit = (longest * UNIT_ROW) ** 2 * CERTAIN
     for i in range(start, stop):
         lo, hi = np.uint64(indptr[i]), np.uint64(indptr[i + 1])
         squares = 0.0
@@ -88,7 +90,7 @@ def unit_rows(
         norm = fixed if fixed > 0.0 else max(np.sqrt(squares + constant * constant), shortest)
         out_norm[i] = norm
         factor = SAFE_ROW / norm if norm > 0.0 else 0.0
-        z = _within(constant * factor, ROW)
+        z = _within(constant * factor, UNIT_ROW)
         out_constant[i] = np.int32(z)
         total = z * z
         first, end = np.uint64(out_indptr[i]), np.uint64(out_indptr[i + 1])
@@ -96,7 +98,7 @@ def unit_rows(
         if place.size == 0:  # two loops, because this one needs no branch
             for p in range(lo, hi):
                 x = np.float64(values[p]) * scaling[np.uint32(indices[p])]
-                z = _within(x * factor, ROW)
+                z = _within(x * factor, UNIT_ROW)
                 out_z[p] = np.int32(z)
                 total += z * z
             at = hi
@@ -106,7 +108,7 @@ def unit_rows(
             ):  # what is dropped is 0 and written over by the next: no branch to guess
                 j = np.uint32(indices[p])
                 if at < end:
-                    z = _within(np.float64(values[p]) * scaling[j] * factor, ROW)
+                    z = _within(np.float64(values[p]) * scaling[j] * factor, UNIT_ROW)
                     out_z[at] = np.int32(z)
                     out_columns[at] = place[j]
                     at += np.uint64(scaling[j] != 0.0)
@@ -142,7 +144,7 @@ def margins(indptr, columns, z, constant, norm, weights, constant_weight, start,
             m = constant[i] * constant_weight[k]
             for p in range(indptr[i], indptr[i + 1]):
                 m += z[p] * weights[columns[p], k]
-            out[i, k] = m * (1.0 / ROW) * norm[i]
+            out[i, k] = m * (1.0 / UNIT_ROW) * norm[i]
 
 
 # ---- gradients -----------------------------------------------------------------------------------
@@ -164,7 +166,7 @@ def _slopes_of_one(
             if w.size > FAR:
                 _look_ahead(columns, p, w)
             m += z[p] * w[np.uint32(columns[p])]
-        r[i] = m * (1.0 / ROW)
+        r[i] = m * (1.0 / UNIT_ROW)
         lo = hi
     b = offset[0]
     for i in range(n):
@@ -194,7 +196,7 @@ def _whole_slopes(
         for k in range(K):
             r[k] += z[p] * weights[j, k]
     for k in range(K):
-        r[k] = r[k] * (1.0 / ROW) + offset[k]
+        r[k] = r[k] * (1.0 / UNIT_ROW) + offset[k]
     softmax(r)
     squares = 0.0
     for k in range(K):

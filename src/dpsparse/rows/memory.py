@@ -1,7 +1,7 @@
 """Rows in parts, wherever they are (parts.py), and the closed set of queries they answer.
 
 `Rows` holds clipped rows; `UnitRows` (unit.py) is a view of them after a scaling that was released, every row
-brought to length at most one; `Margins` (margins.py) are numbers of rows under released weights. All three are
+brought to length at most one; `Margins` (parts.py) are numbers of rows under released weights. All three are
 private: a solver passes them on and asks them for queries, and cannot read a number off them.
 Sums are exact whole numbers, so they do not depend on how rows are cut into parts or threads. What is done to one
 part is a function at the end of a file, of that part and of public or released numbers.
@@ -22,9 +22,9 @@ import numpy as np
 from dpsparse.domain import Domain
 from dpsparse.domain.clipping import HUGE, TINY, BoundedData, Part
 from dpsparse.exceptions import ParameterError
+from dpsparse.io.tables import Chosen
 from dpsparse.jit import njit
 from dpsparse.rows import sources
-from dpsparse.rows.cells import CellsAt, cell_scores
 from dpsparse.rows.parts import (
     InMemory,
     Parts,
@@ -99,7 +99,6 @@ class Rows:
         *,
         client: Any = None,
         step_timeout: float = 600.0,
-        retries: int = 3,
         memory: sources.Size = "2GB",
     ) -> Source:
         """Dask arrays (of CSR or dense chunks), data frames, or lists of delayed parts, on the workers of `client`
@@ -110,7 +109,7 @@ class Rows:
         except ImportError:
             raise ParameterError("Dask is missing: pip install 'dpsparse[dask]'.") from None
 
-        return OnCluster(X, y, client, step_timeout, retries, sources.read_size(memory))
+        return OnCluster(X, y, client, step_timeout, sources.read_size(memory))
 
     @staticmethod
     def from_spark(
@@ -130,7 +129,7 @@ class Rows:
         except ImportError:
             raise ParameterError("Spark is missing: pip install 'dpsparse[spark]'.") from None
 
-        chosen = sources.chosen_of(target, drop, features)
+        chosen = Chosen(target, None, drop, features)
         return FromSpark(frame, chosen, step_timeout, sources.read_size(memory))
 
     def __len__(self) -> int:
@@ -144,7 +143,7 @@ class Rows:
         """A random choice of `m` rows of every person who has more, drawn here from their numbers of rows."""
         sizes = self._parts.collect(_rows_per_person)
         keys = [rng.random(int(own.sum())) for own in sizes]
-        return self._made_of(self._parts.map(partial(_at_most, m), keys))
+        return self._made_of(self._parts.map(partial(at_most, m), keys))
 
     @property
     def weighted(self) -> bool:
@@ -187,10 +186,6 @@ class Rows:
         """Targets in their own unit."""
         y = rows.targets
         return y if y.dtype.kind == "i" else y * (self.domain.target_bound or 1.0)
-
-    def cell_scores(self, at: CellsAt) -> np.ndarray:
-        """Whole-number scores of all cells of Frank-Wolfe, for the draw that hides them (`Releases.vertices`)."""
-        return cell_scores(self._parts, at)
 
     def columns(self, kept: np.ndarray) -> Rows:
         """The columns `kept`, in order."""
@@ -290,12 +285,8 @@ def _width(part: Part) -> int:
 
 
 def _rows_per_person(part: Part) -> np.ndarray:
-    assert part.persons is not None
-    return np.diff(part.persons)
-
-
-def _at_most(m: int, part: Part, keys: np.ndarray) -> Part:
-    return at_most(part, m, keys)
+    assert part.starts is not None
+    return np.diff(part.starts)
 
 
 def _against_rest(output: int, part: Part) -> Part:
@@ -324,8 +315,8 @@ def _take(place: np.ndarray, n_columns: int, part: Part) -> Part:
         part.values[inside],
         part.targets,
         n_columns,
-        part.persons,
-        worth=part.worth,
+        part.starts,
+        part.worth,
     )
 
 
@@ -350,7 +341,7 @@ def standardised(
     indptr = indptr if n * d > 2**31 - 1 else indptr.astype(np.int32)
     indices = np.tile(np.arange(d, dtype=np.int32), n)
     targets = (part.targets - middle) / unit
-    return Part(indptr, indices, values, targets, d, part.persons, worth=part.worth)
+    return Part(indptr, indices, values, targets, d, part.starts, part.worth)
 
 
 def with_targets(middle: float, unit: float, part: Part) -> Part:

@@ -26,7 +26,8 @@ numbers add up to at most F, in integers (docs/proofs/evaluation.md).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
@@ -62,16 +63,13 @@ class Parts(Protocol):
         ...
 
 
-class InMemory(tuple[Any, ...]):
-    """All parts in this process; threads work inside a part."""
+class Here(ABC):
+    """Parts that this process has one after the other; threads work inside a part."""
 
     __slots__ = ()
-    fit_in_memory = True
 
-    def map(self, f: Callable[..., Any], each: Sequence[Any] | None = None) -> InMemory:
-        if each is None:
-            return type(self)(f(part) for part in self)
-        return type(self)(f(part, own) for part, own in zip(self, each, strict=True))
+    @abstractmethod
+    def __iter__(self) -> Iterator[Any]: ...
 
     def sum(self, shape: tuple[int, ...], add: Callable[[Any, np.ndarray], None]) -> np.ndarray:
         out = np.zeros(shape, np.int64)
@@ -81,6 +79,18 @@ class InMemory(tuple[Any, ...]):
 
     def collect(self, f: Callable[[Any], Any]) -> list[Any]:
         return [f(part) for part in self]
+
+
+class InMemory(tuple[Any, ...], Here):
+    """All parts in this process."""
+
+    __slots__ = ()
+    fit_in_memory = True
+
+    def map(self, f: Callable[..., Any], each: Sequence[Any] | None = None) -> InMemory:
+        if each is None:
+            return type(self)(f(part) for part in self)
+        return type(self)(f(part, own) for part, own in zip(self, each, strict=True))
 
 
 @dataclass(frozen=True)
@@ -194,13 +204,19 @@ def cells(
 
 
 @dataclass(frozen=True, eq=False)
-class MarginPart:
-    """Margins of the rows of one part."""
+class Numbers:
+    """Some numbers of every row of a part, where the rows of each person begin, and how much every row counts."""
 
     values: np.ndarray
-    targets: np.ndarray
     starts: np.ndarray | None
     worth: np.ndarray | None
+
+
+@dataclass(frozen=True, eq=False)
+class MarginPart(Numbers):
+    """Margins of the rows of one part."""
+
+    targets: np.ndarray
 
 
 class Margins:

@@ -22,7 +22,7 @@ import numpy as np
 
 from dpsparse.domain.clipping import Part
 from dpsparse.jit import njit
-from dpsparse.rows.kernels import CERTAIN, ROW, SLOPE
+from dpsparse.rows.kernels import CERTAIN, SLOPE, UNIT_ROW
 
 _jit = njit(cache=True, nogil=True, error_model="numpy")
 
@@ -76,9 +76,9 @@ def means(starts: np.ndarray | None, values: np.ndarray) -> np.ndarray:
     return out
 
 
-def at_most(part: Part, m: int, keys: np.ndarray) -> Part:
+def at_most(m: int, part: Part, keys: np.ndarray) -> Part:
     """The `m` rows of smallest key of every person who has more; random keys know nothing of the rows."""
-    starts = part.persons
+    starts = part.starts
     assert starts is not None
     person = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
     order = np.lexsort((keys, person))
@@ -137,7 +137,7 @@ def _sums(
                 for q in range(indptr[i], indptr[i + 1]):
                     total[slot[q], k] += (r * np.int64(z[q])) >> shift
                 total[size, k] += (r * np.int64(constant[i])) >> shift
-        product = SLOPE * ROW / 2.0**shift
+        product = SLOPE * UNIT_ROW / 2.0**shift
         most = np.int64(min(largest, 2.0**room) * product)
         squares = 0.0
         for j in range(size + 1):

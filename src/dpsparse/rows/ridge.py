@@ -16,8 +16,6 @@ Rows come here, on the columns of the support, from wherever they are; whole num
 | a_i | weights | a row longer than `row_clip` counts less, as does one of small weight; its margin is not touched |
 | L | slope_bound | largest slope of a row: 1 (logistic), the cutoff (huber) |
 | X | longest | public bound on |f_i|; a row that exceeds it has weight 0 |
-
-All kernels are here because a cached kernel does not notice edits elsewhere.
 """
 
 # mypy: disable-error-code="no-untyped-def"

@@ -47,7 +47,7 @@ def _add_scores(models: tuple[LinearModel, ...], unit: float, part: Part, out: n
     most = units_in_one(2.0 * unit)  # in one half
     for j, model in enumerate(models):
         scores = _contributions(table, part.targets, model)
-        values = np.clip(means(part.persons, scores[:, None])[:, 0], -0.5, 0.5)
+        values = np.clip(means(part.starts, scores[:, None])[:, 0], -0.5, 0.5)
         # The bound is enforced on the whole numbers; a right row on a grid of 1/2 is one unit, not almost one.
         out[j] += np.clip(np.trunc(values / unit).astype(np.int64), -most, most).sum()
 

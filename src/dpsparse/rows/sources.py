@@ -26,8 +26,7 @@ from dpsparse._checks import decoded, safe_repr, without_leaking_errors
 from dpsparse.domain import Domain
 from dpsparse.domain.clipping import Part, by_person
 from dpsparse.exceptions import ParameterError, SchemaError
-from dpsparse.io.streams import Layout
-from dpsparse.io.svmlight import iter_svmlight
+from dpsparse.io.streams import Layout, iter_svmlight
 from dpsparse.io.tables import Block, Chosen, batch_blocks, table_blocks
 from dpsparse.progress import told_if_slow
 from dpsparse.rows.parts import joined
@@ -36,7 +35,7 @@ from dpsparse.rows.spool import Stored
 if TYPE_CHECKING:
     from dpsparse.rows.memory import Rows
 
-LARGEST = 2**26  # bytes of a part
+LARGEST_PART = 2**26  # bytes of a part
 Size = int | float | str
 Directory = str | os.PathLike[str] | None
 Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
@@ -72,7 +71,7 @@ def read_size(size: Size) -> int:
 
 def bytes_of_a_part(memory: int) -> int:
     """A share of the memory a fit may use: beside it stand the part made of it and one block of text."""
-    return min(max(memory // 24, 2**20), LARGEST)
+    return min(max(memory // 24, 2**20), LARGEST_PART)
 
 
 @dataclass(eq=False, repr=False)
@@ -146,10 +145,10 @@ class Meeting:
 
     taken: list[np.ndarray]
     order: np.ndarray
-    persons: np.ndarray
+    starts: np.ndarray
 
     def part(self, pieces: Sequence[Part]) -> Part:
-        return joined(pieces).take(self.order, self.persons)
+        return joined(pieces).take(self.order, self.starts)
 
 
 def meetings(groups: Any, sizes: Sequence[int]) -> list[Meeting]:
@@ -162,8 +161,8 @@ def meetings(groups: Any, sizes: Sequence[int]) -> list[Meeting]:
         wanted = np.sort(order[a:b])
         cuts = pairwise(np.searchsorted(wanted, ends))
         taken = [wanted[lo:hi] - first for (lo, hi), first in zip(cuts, ends[:-1], strict=True)]
-        persons = starts[(starts >= a) & (starts <= b)] - a
-        found.append(Meeting(taken, np.searchsorted(wanted, order[a:b]), persons))
+        own = starts[(starts >= a) & (starts <= b)] - a
+        found.append(Meeting(taken, np.searchsorted(wanted, order[a:b]), own))
     return found
 
 
@@ -176,7 +175,7 @@ def by_persons(store: Stored, groups: Any) -> Stored:
     """The same rows sorted by person, one pass over all parts for every new one."""
     grouped = Stored(store.directory, store.memory)
     for meeting in meetings(groups, store.collect(len)):
-        pieces = [rows_of(p, rows) for p, rows in zip(store.each(), meeting.taken, strict=True)]
+        pieces = [rows_of(p, rows) for p, rows in zip(store, meeting.taken, strict=True)]
         grouped.append(meeting.part(pieces))
     return grouped
 
@@ -218,7 +217,7 @@ def of_csv(
     cells (`sep`), decimal commas and the encoding are stated as for `dpsparse.io.read_table`."""
     tabs = all(".tsv" in file.suffixes for file in _existing(paths))
     layout = Layout("tsv" if tabs else "csv", sep, decimal, encoding)
-    return of_files(paths, layout, chosen_of(target, drop, features), memory, directory)
+    return of_files(paths, layout, Chosen(target, None, drop, features), memory, directory)
 
 
 def of_parquet(
@@ -237,7 +236,8 @@ def of_parquet(
         return of_batches(
             folder, target=target, drop=drop, features=features, memory=memory, directory=directory
         )
-    return of_files(paths, Layout("parquet"), chosen_of(target, drop, features), memory, directory)
+    chosen = Chosen(target, None, drop, features)
+    return of_files(paths, Layout("parquet"), chosen, memory, directory)
 
 
 def _parquet_folder(folder: Any) -> Any:
@@ -270,13 +270,8 @@ def of_batches(
 ) -> Source:
     """Rows from anywhere: Arrow record batches (an iterable, or a function that returns one), a polars lazy frame, a
     DuckDB relation, an Arrow table, reader or dataset. An iterator can be read only once."""
-    names, blocks = batch_blocks(batches, chosen_of(target, drop, features))
+    names, blocks = batch_blocks(batches, Chosen(target, None, drop, features))
     return Blocks(blocks, len(names), read_size(memory), directory, names)
-
-
-def chosen_of(target: str, drop: Sequence[str], features: Sequence[str] | None) -> Chosen:
-    """Which columns of a table are what."""
-    return Chosen(target, None, tuple(drop), None if features is None else tuple(features))
 
 
 def of_csr(

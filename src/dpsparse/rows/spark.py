@@ -31,7 +31,7 @@ from dpsparse.domain import Domain
 from dpsparse.exceptions import ClusterError, ParameterError, SchemaError
 from dpsparse.io.tables import Chosen, batch_blocks, check_names
 from dpsparse.rows.memory import Rows
-from dpsparse.rows.sources import LARGEST, Meeting, Source, in_parts, meetings, rows_of
+from dpsparse.rows.sources import LARGEST_PART, Meeting, Source, in_parts, meetings, rows_of
 from dpsparse.rows.spool import COPIES
 from dpsparse.rows.tasks import (
     Held,
@@ -168,7 +168,7 @@ def _loaded(
         for name in (chosen.person, chosen.weight)
     )
     _, blocks = batch_blocks(own, chosen)
-    first, *others = in_parts(blocks(labels), domain, labels, LARGEST, weights)
+    first, *others = in_parts(blocks(labels), domain, labels, LARGEST_PART, weights)
     return [held(first, names), *map(held, others)]
 
 

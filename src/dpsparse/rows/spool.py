@@ -17,12 +17,14 @@ import os
 import pickle
 import tempfile
 import weakref
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from typing import Any
 
 import numpy as np
+
+from dpsparse.rows.parts import Here
 
 COPIES = 2  # of the rows in memory, where they are not streamed: as they are, and by columns
 
@@ -36,8 +38,8 @@ class _Record:
     spans: list[tuple[int, int]]
 
 
-class Streamed(ABC):
-    """Parts that come one after the other."""
+class Streamed(Here):
+    """Parts that are read from a file."""
 
     directory: str | os.PathLike[str] | None
 
@@ -46,25 +48,8 @@ class Streamed(ABC):
     def fit_in_memory(self) -> bool:
         """Whether a fit may hold all rows at once."""
 
-    @abstractmethod
-    def each(self) -> Iterator[Any]:
-        """The parts, one after the other."""
-
     def map(self, f: Callable[..., Any], each: Sequence[Any] | None = None) -> Made:
         return Made(self, f, each)
-
-    def sum(self, shape: tuple[int, ...], add: Callable[[Any, np.ndarray], None]) -> np.ndarray:
-        out = np.zeros(shape, np.int64)
-        for part in self.each():
-            add(part, out)
-        return out
-
-    def collect(self, f: Callable[[Any], Any]) -> list[Any]:
-        return [f(part) for part in self.each()]
-
-    @abstractmethod
-    def __len__(self) -> int:
-        """The number of parts."""
 
 
 class Stored(Streamed):
@@ -100,10 +85,7 @@ class Stored(Streamed):
     def fit_in_memory(self) -> bool:
         return COPIES * self._end <= self.memory
 
-    def __len__(self) -> int:
-        return len(self._records)
-
-    def each(self) -> Iterator[Any]:
+    def __iter__(self) -> Iterator[Any]:
         self._file.flush()
         for record in self._records:
             # A private mapping is writable, so that kernels compiled for arrays in memory serve; nobody writes.
@@ -129,16 +111,13 @@ class Made(Streamed):
     def fit_in_memory(self) -> bool:
         return self._source.fit_in_memory
 
-    def __len__(self) -> int:
-        return len(self._source)
-
-    def each(self) -> Iterator[Any]:
+    def __iter__(self) -> Iterator[Any]:
         if self._stored is not None:
-            yield from self._stored.each()
+            yield from self._stored
             return
         self._passes += 1
         store, keeps = Stored(self.directory), self._passes > 1
-        for i, part in enumerate(self._source.each()):
+        for i, part in enumerate(self._source):
             made = self._f(part) if self._own is None else self._f(part, self._own[i])
             if i == 0:
                 # What is four times smaller than what it is made of is stored at once.

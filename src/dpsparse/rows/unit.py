@@ -17,17 +17,13 @@ import numpy as np
 from dpsparse.domain.clipping import Part
 from dpsparse.rows import kernels
 from dpsparse.rows.loss_kernels import CODES
-from dpsparse.rows.parts import MarginPart, Margins, Parts, Query, count
+from dpsparse.rows.parts import MarginPart, Margins, Numbers, Parts, Query, count
 from dpsparse.rows.persons import Persons
 from dpsparse.sensitivity import clipped_gradient_sum, feature_masses, vertex_score
 from dpsparse.threads import over_rows, sum_over_rows
 
 if TYPE_CHECKING:
     from dpsparse.rows.memory import Rows
-
-_MANY = 2**17  # columns that outgrow a cache
-_PIECE = 2**16
-_COMMON, _KNOWN = 2**15, 2**19  # how many of the commonest a near cache holds, and a far one
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,7 +99,7 @@ class UnitRows:
         over their rows, which is no longer. Sums of truncated shares are at most what is truncated once."""
 
         def whole(unit: float) -> np.ndarray:
-            fine = (1.0 - 2.0**-40) / (unit * kernels.ROW**2)
+            fine = (1.0 - 2.0**-40) / (unit * kernels.UNIT_ROW**2)
             return self._parts.sum(
                 (self.width,), partial(_add_rows, partial(_columns, kernels.SQUARES, fine))
             )
@@ -112,7 +108,7 @@ class UnitRows:
 
     def _sum(self, kind: int, lemma: Callable[[str], Any]) -> Query:
         def whole(unit: float) -> np.ndarray:
-            fine = (1.0 - 2.0**-40) / (unit * kernels.ROW)
+            fine = (1.0 - 2.0**-40) / (unit * kernels.UNIT_ROW)
             if not self._of_persons:
                 return self._parts.sum(
                     (self.width,), partial(_add_rows, partial(_columns, kind, fine))
@@ -160,7 +156,7 @@ class UnitRows:
         )  # fmt: skip
 
         def whole(unit: float) -> np.ndarray:
-            fine = (1.0 - 2.0**-40) * clip / (unit * kernels.ROW * kernels.SLOPE)
+            fine = (1.0 - 2.0**-40) * clip / (unit * kernels.UNIT_ROW * kernels.SLOPE)
             add = partial(_add_rows, partial(_gradient, at, fine))
             if self._of_persons:
                 largest = min(cutoff / clip, 1.0) if self._by_entries else np.inf
@@ -182,19 +178,28 @@ class UnitRows:
         return Margins(self._parts.map(ask), weights.shape[1])
 
 
-def _commonest_first(kept: np.ndarray, scaling: np.ndarray) -> np.ndarray:
-    """Kept columns, if they are many, by their released scales: those of the smallest in this order, then the next
-    as they stand, then all others. Columns of equal scales stay as they stand."""
-    if len(kept) <= _MANY:
+def _commonest_first(
+    kept: np.ndarray,
+    scaling: np.ndarray,
+    *,
+    many: int = 2**17,
+    common: int = 2**15,
+    known: int = 2**19,
+) -> np.ndarray:
+    """Kept columns, if they are so `many` that they outgrow a cache, by their released scales: the `common` ones of
+    the smallest, which a near cache holds, in this order; then the next as they stand, until a far cache is full of
+    `known` ones; then all others. Columns of equal scales stay as they stand."""
+    if len(kept) <= many:
         return kept
     scales = scaling[kept]
-    places = [min(size, len(kept) - 1) for size in (_COMMON, _KNOWN)]
+    places = [min(size, len(kept) - 1) for size in (common, known)]
     scales.partition(places)
     near, far = scales[places]
     del scales
     groups: tuple[list[np.ndarray], ...] = ([], [], [])
-    for start in range(0, len(kept), _PIECE):  # temporary arrays stay small
-        some = kept[start : start + _PIECE]
+    piece = 2**16  # so that temporary arrays stay small
+    for start in range(0, len(kept), piece):
+        some = kept[start : start + piece]
         rank = (scaling[some] >= near).astype(np.int8) + (scaling[some] >= far)
         for k, group in enumerate(groups):
             group.append(some[rank == k])
@@ -234,24 +239,17 @@ def _unit_part(
             indptr, written, z, constants, norm, length,
         ),
     )  # fmt: skip
-    persons = None if part.persons is None else Persons.of(part.persons, indptr, columns)
+    persons = None if part.starts is None else Persons.of(part.starts, indptr, columns)
     arrays = (indptr, columns, z, constants, norm, length, part.targets)
     return UnitPart(*arrays, persons, part.worth)
 
 
-@dataclass(frozen=True, eq=False)
-class _Lengths:
-    length: np.ndarray
-    starts: np.ndarray | None
-    worth: np.ndarray | None
+def _lengths(part: UnitPart) -> Numbers:
+    return Numbers(part.length, part.starts, part.worth)
 
 
-def _lengths(part: UnitPart) -> _Lengths:
-    return _Lengths(part.length, part.starts, part.worth)
-
-
-def _shorter(length: float, part: _Lengths) -> np.ndarray:
-    return np.asarray(part.length <= length)
+def _shorter(length: float, part: Numbers) -> np.ndarray:
+    return np.asarray(part.values <= length)
 
 
 class _At(NamedTuple):
@@ -299,7 +297,7 @@ def _margins(weights: np.ndarray, last: np.ndarray, part: UnitPart) -> MarginPar
     out = np.empty((len(part.length), weights.shape[1]))
     rows = (part.indptr, part.columns, part.z, part.constant, part.norm)
     over_rows(len(out), len(part.z), lambda a, b: kernels.margins(*rows, weights, last, a, b, out))
-    return MarginPart(out, part.targets, part.starts, part.worth)
+    return MarginPart(out, part.starts, part.worth, part.targets)
 
 
 def _add_rows(

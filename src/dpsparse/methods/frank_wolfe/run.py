@@ -35,7 +35,7 @@ from dpsparse.mechanisms.top_k import top_k
 from dpsparse.methods.frank_wolfe import kernel
 from dpsparse.random import make_generator
 from dpsparse.rows import Rows
-from dpsparse.rows.cells import CellsAt
+from dpsparse.rows.cells import CellsAt, cell_scores
 from dpsparse.rows.loss_kernels import CODES, SLOPE_UNITS
 
 INT32_MAX = 2**31 - 1
@@ -420,7 +420,7 @@ class Steps:
         """Whole-number scores of all cells before each pick; for the audit."""
         if not self.fused:
             for t in range(len(history.signs)):
-                yield self.rows.cell_scores(self._at(history, t)).ravel()
+                yield cell_scores(self.rows, self._at(history, t)).ravel()
             return
         run = Run(self._arrays, self.problem)
         cells = history.features * self.problem.n_outputs + history.outputs
@@ -451,7 +451,7 @@ class Steps:
         cells, signs = np.zeros(n_steps, np.int64), np.zeros(n_steps, np.int64)
         for t in range(n_steps):
             so_far = self.history(cells[:t], signs[:t])
-            scores = self.rows.cell_scores(self._at(so_far, t)).ravel()
+            scores = cell_scores(self.rows, self._at(so_far, t)).ravel()
             pick = self.pick(np.concatenate([scores, -scores]), rng)
             # The step goes against the sign s of e^{kappa s G}.
             cells[t], signs[t] = pick % scores.size, -1 if pick < scores.size else 1
