@@ -22,7 +22,7 @@ from dpsparse.accounting import (
 from dpsparse.domain import Domain
 from dpsparse.exceptions import CalibrationError, ParameterError
 from dpsparse.losses import Huber, Logistic, get_loss
-from dpsparse.random import LARGEST, STEPS, make_generator
+from dpsparse.random import LARGEST_DRAW, STEPS, make_generator
 from dpsparse.random import integers as noise_integers
 from dpsparse.release import Releases
 from dpsparse.rows import Rows, ridge
@@ -191,11 +191,11 @@ def test_a_centre_within_the_range_keeps_its_bits():
 
 
 def test_the_range_of_tilts_is_what_the_largest_table_leaves():
-    """n + B <= 2^27 with B = n + FARTHEST, and no drawn whole number is above LARGEST."""
+    """n + B <= 2^27 with B = n + FARTHEST, and no drawn whole number is above LARGEST_DRAW."""
     assert 2 * ridge.LARGEST_TABLE + ridge.FARTHEST <= 2**27
-    assert LARGEST == 16 * STEPS
+    assert LARGEST_DRAW == 16 * STEPS
     drawn = noise_integers(make_generator(0), 2**16)
-    assert 4 * STEPS < np.abs(drawn).max() < LARGEST
+    assert 4 * STEPS < np.abs(drawn).max() < LARGEST_DRAW
 
 
 @pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
@@ -226,11 +226,11 @@ def test_a_tilt_beyond_the_range_is_refused_by_the_plan_and_by_the_door(front, a
         plan(low)
     event = event.event if isinstance(event, Repeated) else event
     tilt, blur = event.events
-    longest = LARGEST / STEPS * math.sqrt(blur.size / 2) * tilt.scale
+    longest = LARGEST_DRAW / STEPS * math.sqrt(blur.size / 2) * tilt.scale
     assert 0.4 * ridge.FARTHEST < longest / tilt.gradient_bound <= ridge.FARTHEST
     X, margins = sample(n=20)
     task = problem(X, (margins > 0) * 1, ridge=5.0, row_clip=1.0, longest=10.0)
-    scale = ridge.FARTHEST * STEPS / LARGEST / math.sqrt(X.shape[1])
+    scale = ridge.FARTHEST * STEPS / LARGEST_DRAW / math.sqrt(X.shape[1])
     for factor in (0.999, 1.001):
         door = releases(tilted_event(task, factor * scale, 1.0))
         if factor < 1.0:

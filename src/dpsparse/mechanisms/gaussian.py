@@ -21,9 +21,6 @@ from dpsparse.random import STEPS, Generator, add_integers
 if TYPE_CHECKING:
     from dpsparse.rows import Query
 
-# Sums without noise are whole numbers too, on a grid this fine: their order does not matter.
-EXACT_BITS = 32
-
 
 @dataclass(frozen=True)
 class GaussianNoise(Answer):
@@ -86,5 +83,5 @@ class GaussianNoise(Answer):
 
 
 def exact_unit(query: Query) -> float:
-    """The grid of an answer without noise."""
-    return query.sensitivity("add-remove").value * 2.0**-EXACT_BITS
+    """The grid of an answer without noise: sums of whole numbers do not depend on their order."""
+    return query.sensitivity("add-remove").value * 2.0**-32

@@ -16,7 +16,7 @@ from scipy.special import log_ndtr
 
 from dpsparse.accounting.events import ThresholdedGaussian
 from dpsparse.mechanisms.base import Answer, Release
-from dpsparse.mechanisms.gaussian import EXACT_BITS, GaussianNoise
+from dpsparse.mechanisms.gaussian import GaussianNoise, exact_unit
 from dpsparse.random import STEPS, Generator, add_integers
 from dpsparse.sensitivity import name_threshold, shared_names
 
@@ -44,7 +44,7 @@ class CommonNames(Answer):
     ) -> CommonNames:
         """The noise and the threshold that `event` pays for; None: no noise, every name."""
         if event is None:
-            return cls(names, 0.0, shared_names("add-remove").value * 2.0**-EXACT_BITS, 0)
+            return cls(names, 0.0, exact_unit(names.weights()), 0)
         scale = shared_names(adjacency).value / GaussianNoise.price(event)
         threshold = name_threshold(scale, names.most, event.leak, adjacency)
         # One unit more than the threshold: the rounding of noise and weights is on the safe side.

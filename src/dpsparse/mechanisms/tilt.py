@@ -16,7 +16,7 @@ import numpy as np
 from dpsparse.accounting.events import ObjectivePerturbation, RoundedGaussian, Sequence
 from dpsparse.exceptions import CalibrationError
 from dpsparse.mechanisms.base import Mechanism, Release
-from dpsparse.random import LARGEST, STEPS, Generator, add_integers, integers
+from dpsparse.random import LARGEST_DRAW, STEPS, Generator, add_integers, integers
 from dpsparse.sensitivity import clipped_gradient_sum
 
 if TYPE_CHECKING:
@@ -51,7 +51,8 @@ class Tilt(Mechanism):
             or problem.ridge < tilt.ridge
             or adjacency != tilt.adjacency
             or tilt.loss not in problem.events
-            or LARGEST / STEPS * math.sqrt(problem.rows.width) * tilt.scale > problem.longest_tilt
+            or LARGEST_DRAW / STEPS * math.sqrt(problem.rows.width) * tilt.scale
+            > problem.longest_tilt
             or blur.sensitivity / blur.scale <= math.sqrt(problem.rows.width) / STEPS
         ):
             raise CalibrationError("The phase pays for another objective; a bug.")

@@ -88,7 +88,6 @@ def tilted_fit(
 @dataclass(eq=False, repr=False, kw_only=True)
 class _TwoStage(PublishedModel):
     n_nonzero: int = 10
-    n_blocks: int | None = None
     ridge: float | None = None
     fit_intercept: bool = True
 
@@ -97,20 +96,14 @@ class _TwoStage(PublishedModel):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         check_count("n_nonzero", self.n_nonzero)
-        check_count("n_blocks", self.n_blocks, optional=True)
 
     def _constants(self, n_features: int, n_outputs: int) -> dict[str, Any]:
         """Half of epsilon for the votes, all of it again for the fit."""
         s, epsilon = min(self.n_nonzero, n_features), min(float(self.epsilon), 1e6)
         logistic = not self._labels_are_numbers
-        blocks = self.n_blocks
-        if blocks is None:
-            blocks = math.isqrt(
-                self._domain.require("n_samples", f"{type(self).__name__} without n_blocks")
-            )
         return {
             "n_nonzero": s,
-            "n_blocks": blocks,
+            "n_blocks": math.isqrt(self._domain.require("n_samples", type(self).__name__)),
             "epsilon_support": epsilon / 2.0,
             "scale": tilt_scale(s, epsilon, self.delta, logistic=logistic),
             "ridge": self.ridge or default_ridge(s, epsilon, logistic=logistic),
@@ -143,13 +136,11 @@ class KiferSmithThakurtaTwoStageClassifier(BaseDPClassifier, _TwoStage):
     Parameters
     ----------
     domain : Domain
-        Needs `classes`, and `n_samples` unless `n_blocks` is given.
+        Needs `classes` and `n_samples`.
     epsilon, delta : float
         What the noise is computed from; the guarantee says infinity.
     n_nonzero : int, default=10
         Size of the support, per class for more than two classes (one against the rest).
-    n_blocks : int or None, default=None
-        Blocks that vote; None takes the square root of `domain.n_samples`.
     ridge : float or None, default=None
         Ridge of the summed loss; None takes 2 (s/4)/epsilon.
     fit_intercept : bool, default=True

@@ -284,10 +284,10 @@ def choose_looks(facts: Facts) -> dict[str, int]:
     """Releases of scales, with how many numbers each.
 
     Clipped columns fit whole ones badly where all entries are positive: a regression that is narrow enough to be
-    centred is centred first. All others release one typical size of entries.
+    centred, on enough effective rows, is centred first. All others release one typical size of entries.
     """
     narrow = table_looks(facts.n_features, entry=False, axes=False)
-    enough = fewest_rows_to_centre(facts.planned_features)
+    enough = 2.5 * math.sqrt(facts.planned_features)
     if facts.of_numbers and facts.fits_in_memory and enough <= facts.effective_rows:
         return narrow
     first = {name: narrow[name] for name in ("mean", "spread") if facts.of_numbers}
@@ -367,11 +367,6 @@ def choose_reach(n_iter: int, n_outputs: int, of_numbers: bool) -> float:
 def fewest_effective_rows(n_features: int) -> float:
     """Below so many not even ten picks can be seen: a regression is the mean of its targets."""
     return max(MIN_EFFECTIVE_ROWS_TO_FIT, 15.0 * math.log(2.0 * n_features))
-
-
-def fewest_rows_to_centre(n_columns: int) -> float:
-    """From so many effective rows columns are centred; else one size of entries is released."""
-    return 2.5 * math.sqrt(n_columns)
 
 
 def believable_shares(noisy: np.ndarray, noise: float) -> np.ndarray:

@@ -105,7 +105,9 @@ class ClassTargets:
         predicted class totals meet the counts."""
         slope = 1.0
         if len(self.counts) == 2:
-            slope, found = release_slope_and_offset(margins, releases, self.counts, self.doubt)
+            query = margins.labels_by_margin(MARGIN_EDGES)
+            noise, cells = releases.scale("intercept", query), releases.gaussian("intercept", query)
+            slope, found = likeliest_slope_and_offset(cells, noise, self.counts, self.doubt)
             offset = np.array([found])
         else:
             share = 1.0 / OFFSET_ROUNDS
@@ -368,15 +370,6 @@ def release_entry_size(rows: Rows, releases: Releases, n: float, bound: float) -
 # ---- slope and offset of a model of two classes ---------------------------------------------------
 
 
-def release_slope_and_offset(
-    margins: Margins, releases: Releases, counts: np.ndarray, doubt: float
-) -> tuple[float, float]:
-    """Slope and offset of released weights. `counts` are the class counts, known to noise of sd `doubt`."""
-    query = margins.labels_by_margin(MARGIN_EDGES)
-    noise = releases.scale("intercept", query)
-    return likeliest_slope_and_offset(releases.gaussian("intercept", query), noise, counts, doubt)
-
-
 def nearest_with_total(noisy: np.ndarray, total: float) -> np.ndarray:
     """The nearest nonnegative numbers that add up to `total`: bins without rows have none, whatever noise says."""
     largest = np.sort(noisy)[::-1]
@@ -396,7 +389,7 @@ def minus_log(error: np.ndarray, variance: np.ndarray) -> np.ndarray:
 def likeliest_slope_and_offset(
     cells: np.ndarray, noise: float, counts: np.ndarray, doubt: float
 ) -> tuple[float, float]:
-    """From noisy counts by class and bin, of shape (2, bins).
+    """From noisy counts by class and bin, of shape (2, bins), and the class counts, known to noise of sd `doubt`.
 
     Where P(class 1) is p in a bin, (1 - p) c_1 - p c_0 is noise and chance alone, however many rows the bin has. Bins
     that may have none tell nothing of p.

@@ -30,7 +30,7 @@ from dpsparse.losses import get_loss
 from dpsparse.methods.base import Facts, effective_rows
 from dpsparse.methods.look.targets import add_look, left_by, table_looks
 from dpsparse.methods.support_first.solve import ROW_CLIP, SupportFirst, typical_length
-from dpsparse.random import LARGEST, STEPS
+from dpsparse.random import LARGEST_DRAW, STEPS
 from dpsparse.rows.moments import WIDEST
 from dpsparse.rows.ridge import FARTHEST, LARGEST_TABLE, MOST_COLUMNS, MOST_ROWS
 from dpsparse.sensitivity import clipped_gradient_sum, ridge_minimiser, tilted_minimiser
@@ -318,7 +318,7 @@ def check_tilt(method: str, ratio: float, size: int, adjacency: str) -> None:
     gradients = (
         clipped_gradient_sum(1.0, adjacency).value / ratio
     )  # the scale, in gradients of a row
-    if LARGEST / STEPS * math.sqrt(size) * gradients > FARTHEST:
+    if LARGEST_DRAW / STEPS * math.sqrt(size) * gradients > FARTHEST:
         raise ParameterError(
             f"{method}: epsilon is too small to tilt an objective of {size} weights."
         )

@@ -10,7 +10,7 @@
 | symbol | variable | meaning |
 |---|---|---|
 | d | lengths | sd/d is the noise of least squares along an axis, sd over the longest that of direct release |
-| t | SIZES | size of the teacher's weights, in noise of direct release |
+| t | sizes | size of the teacher's weights, in noise of direct release |
 | prior | prior | the mean or log-odds that were released before the support |
 
 With shares of one and all of the gap this is least squares. It stays so without noise, and where its noise is
@@ -29,7 +29,6 @@ import numpy as np
 from dpsparse import arithmetic
 
 STANDS_OUT = 3.0  # standard deviations: what is farther from noise is no noise
-SIZES = np.concatenate([[0.0], 2.0 ** (np.arange(-8, 61) / 2.0)])  # all alike before the answers
 
 
 def learn(public_rows: np.ndarray, answers: np.ndarray, sd: float, prior: float) -> np.ndarray:
@@ -53,7 +52,10 @@ def learn(public_rows: np.ndarray, answers: np.ndarray, sd: float, prior: float)
 
 def shrinkage(found: np.ndarray, lengths: np.ndarray) -> np.ndarray:
     """Share of every axis that is kept, from the answers along all of them in units of their noise."""
-    signal = (lengths / np.max(lengths, initial=1e-300) * SIZES[:, None]) ** 2
+    sizes = np.concatenate(
+        [[0.0], 2.0 ** (np.arange(-8, 61) / 2.0)]
+    )  # all alike before the answers
+    signal = (lengths / np.max(lengths, initial=1e-300) * sizes[:, None]) ** 2
     deviance = np.sum(np.log1p(signal) + found**2 / (1.0 + signal), axis=1)
     likelihood = np.exp(0.5 * (np.min(deviance) - deviance))
     return np.asarray(likelihood @ (signal / (1.0 + signal)) / np.sum(likelihood))
