@@ -217,7 +217,8 @@ def test_the_lowest_bit_of_a_weight_tells_nothing(index):
     decides. With float64 noise the lowest set bit told whether the only owner of a feature is in the table."""
     model = FAMILIES[index].set_params(epsilon=0.8)
     plan = model.plan(9)
-    unit = (plan.parameters["jitter"] or plan.parameters["scale"]) / STEPS
+    fit = leaves(plan.phases[-1].event)
+    (unit,) = (leaf.scale / STEPS for leaf in fit if isinstance(leaf, RoundedGaussian))
     assert plan.parameters["way"] == "declared"
     stretch = 2.0 * math.sqrt(2.0) / plan.settings.longest_on_support
     for seed in range(5):

@@ -30,7 +30,6 @@ from dpsparse.methods.support_first.plan import (
     choose_table,
     choose_way,
     drowns,
-    noise_of_the_fit,
     plan_fit,
 )
 from dpsparse.nonzeros import AUTO, check_count_or_auto, choose_columns
@@ -79,8 +78,7 @@ class _SupportFirst(BaseDPLinearModel):
         asked = self._asked(n_features)
         settings = choose(facts, fit=fit, n_nonzero=wanted, ridge=self.ridge, **asked)
         plan = plan_fit(self, settings, facts.effective_rows, self._source)
-        noise = noise_of_the_fit(plan.phases)["scale"]
-        if fit == "output" and settings.of_numbers and drowns(noise, settings.way):
+        if fit == "output" and settings.of_numbers and drowns(plan, settings.way):
             return plan_mean(self, facts.effective_rows)
         return plan
 

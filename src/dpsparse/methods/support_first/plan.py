@@ -17,9 +17,7 @@ from dpsparse.accounting import (
     REST,
     Budget,
     Event,
-    Exponential,
     ObjectivePerturbation,
-    Phase,
     Plan,
     RoundedGaussian,
     Sequence,
@@ -129,15 +127,13 @@ def plan_fit(
     """The priced plan of a fit; N are its effective rows."""
     budget = Budget(model.epsilon, model.delta)
     price(settings, model.adjacency, budget, type(model).__name__)
-    phases = budget.phases()
     return model._planned(
-        phases,
+        budget.phases(),
         settings,
         source=source,
         max_rows=LARGEST_TABLE,
         parameters={
             "n_iter": settings.n_iter,
-            **noise_of_the_fit(phases),
             "n_nonzero": settings.kept or settings.n_nonzero,
             "way": settings.way,
             "effective_rows": N,
@@ -176,9 +172,11 @@ def price(settings: SupportFirst, adjacency: str, budget: Budget, method: str) -
             check_tilt(method, ratio, size, adjacency)
 
 
-def drowns(noise: float, way: str) -> bool:
-    """Whether the noise of weights moves the prediction of a typical row by more than a cutoff of the residuals: no
-    weights are worth that, whatever the rows say."""
+def drowns(plan: Plan[Settings], way: str) -> bool:
+    """Whether the noise of released minimisers moves the prediction of a typical row by more than a cutoff of the
+    residuals: no weights are worth that, whatever the rows say."""
+    fit = leaves(plan.phases[-1].event)
+    noise = max((leaf.scale for leaf in fit if isinstance(leaf, RoundedGaussian)), default=0.0)
     return noise * math.hypot(typical_length(way), 1.0) > 1.0
 
 
@@ -211,20 +209,6 @@ def rounded_release(moved: float, ratio: float, size: int) -> RoundedGaussian:
     spare = ratio - math.sqrt(size) / STEPS
     scale = moved / (spare if spare > 0.0 else ratio)  # too small a ratio is refused once known
     return RoundedGaussian(scale, ratio * scale, size)
-
-
-def noise_of_the_fit(phases: tuple[Phase, ...]) -> dict[str, float]:
-    """What a reader of the plan wants to see: eta of a pick, scale of the fit's noise and of its blur."""
-    shown = {"scale": 0.0, "jitter": 0.0}
-    for phase in phases:
-        for leaf in leaves(phase.event):
-            if isinstance(leaf, Exponential):
-                shown["eta"] = leaf.eta
-            elif isinstance(leaf, ObjectivePerturbation):
-                shown["scale"] = leaf.scale
-            elif phase.name == "fit" and isinstance(leaf, RoundedGaussian):
-                shown["jitter" if shown["scale"] else "scale"] = leaf.scale
-    return shown
 
 
 # ---- tuned numbers ---------------------------------------------------------------------------------
