@@ -62,29 +62,30 @@ __version__ = "0.2.0"
 
 # Names load on first use: `import dpsparse` alone pulls in neither scikit-learn (which imports
 # pandas where it finds it) nor Numba, so the command line answers at once.
-_HOMES = {
-    "accounting": "Guarantee Plan",
-    "domain": "Domain",
-    "ledger": "Ledger",
-    "methods": (
-        "DPADMMClassifier DPGradientClassifier DPGradientRegressor DPHardThresholdClassifier "
-        "DPHardThresholdRegressor DPLassoClassifier DPLassoRegressor DPRidgeRegressor "
-        "DPScreenedLassoClassifier DPScreenedLassoRegressor DPSparseClassifier "
-        "DPSparseRegressor DPTransferClassifier DPTransferRegressor DPTwoStageClassifier "
-        "DPTwoStageRegressor"
-    ),
-    "evaluation": "dp_evaluate",
-    "inference": "DPFeatureTest dp_inference",
-    "model_selection": "DPSearchCV expected_accuracy",
-    "models.files": "load save",
-    "nonzeros": "PrivateCount",
-    "preprocessing": (
-        "DPCategoryEncoder DPPipeline DPStandardizer DPTablePreparer DPVectorizer "
-        "HashingEncoder PublicEncoder PublicScaler"
-    ),
-    "rows": "Rows",
-}
-
-__all__ = sorted(["__version__", *" ".join(_HOMES.values()).split()])
-
-__getattr__, __dir__ = names_on_first_use(__name__, _HOMES, globals())
+__all__, __getattr__, __dir__ = names_on_first_use(
+    __name__,
+    {
+        "accounting": "Guarantee Plan",
+        "domain": "Domain",
+        "ledger": "Ledger",
+        "methods": (
+            "DPADMMClassifier DPGradientClassifier DPGradientRegressor DPHardThresholdClassifier "
+            "DPHardThresholdRegressor DPLassoClassifier DPLassoRegressor DPRidgeRegressor "
+            "DPScreenedLassoClassifier DPScreenedLassoRegressor DPSparseClassifier "
+            "DPSparseRegressor DPTransferClassifier DPTransferRegressor DPTwoStageClassifier "
+            "DPTwoStageRegressor"
+        ),
+        "evaluation": "dp_evaluate",
+        "inference": "DPFeatureTest dp_inference",
+        "model_selection": "DPSearchCV expected_accuracy",
+        "models.files": "load save",
+        "nonzeros": "PrivateCount",
+        "preprocessing": (
+            "DPCategoryEncoder DPPipeline DPStandardizer DPTablePreparer DPVectorizer "
+            "HashingEncoder PublicEncoder PublicScaler"
+        ),
+        "rows": "Rows",
+    },
+    globals(),
+)
+__all__.append("__version__")

@@ -9,8 +9,8 @@ from typing import Any
 
 def names_on_first_use(
     package: str, homes: Mapping[str, str], where: dict[str, Any]
-) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """`__getattr__` and `__dir__` of a package; `homes` says which names live in which of its modules."""
+) -> tuple[list[str], Callable[[str], Any], Callable[[], list[str]]]:
+    """`__all__`, `__getattr__` and `__dir__` of a package; `homes` says which names live in which of its modules."""
     home = {name: module for module, names in homes.items() for name in names.split()}
 
     def load(name: str) -> Any:
@@ -19,4 +19,4 @@ def names_on_first_use(
         where[name] = getattr(import_module(f".{home[name]}", package), name)
         return where[name]
 
-    return load, lambda: sorted(where["__all__"])
+    return sorted(home), load, lambda: sorted(where["__all__"])

@@ -25,7 +25,7 @@ from pathlib import Path
 import numpy as np
 
 from dpsparse.accounting import dominance
-from dpsparse.accounting.adaptive import Array, BoundedRangeStep, bounded_range_profile
+from dpsparse.accounting.adaptive import Array, bounded_range_profile, steps_in_front
 from dpsparse.accounting.dominance import CUT, FIRST, GRID, LAST, gaussian_profile, is_dominated
 
 # Steps: cells per range. The prices of further steps are certified after each of these.
@@ -55,8 +55,7 @@ def _step_after(eta: float, variance: float, resolution: int) -> tuple[Array, fl
     spacing = eta / resolution * (1.0 + 2.0**-50)
     top = mu * mu / 2.0 + mu * math.sqrt(-2.0 * math.log(CUT / 100.0))
     y: Array = spacing * np.arange(2.0 + math.ceil((top + eta) / spacing))
-    step = BoundedRangeStep(spacing, resolution)
-    return step.before(gaussian_profile(mu, y), len(y)), spacing
+    return steps_in_front(gaussian_profile(mu, y), spacing, resolution, len(y)), spacing
 
 
 def certify_run(eta: float, count: int, resolution: int) -> float:

@@ -14,10 +14,11 @@ from dpsparse.accounting import (
     Pure,
     Repeated,
     Sequence,
+    adaptive,
     delta,
     epsilon,
 )
-from dpsparse.accounting.adaptive import BoundedRangeStep, bounded_range_profile, pure_profile
+from dpsparse.accounting.adaptive import bounded_range_profile, pure_profile
 from dpsparse.accounting.conversion import _perturbation_profile, dominating_run
 from dpsparse.accounting.events import leaves
 from dpsparse.accounting.objective import delta_profile
@@ -112,15 +113,14 @@ def test_the_adversary_catches_a_cheaper_bound(which):
 def test_the_adversary_catches_the_wrong_direction(monkeypatch):
     """Probabilities of the two outcomes under Q instead of P give a bound that is refuted."""
     eta, count = 0.4, 5
-    good = BoundedRangeStep.__init__
+    good = adaptive._ends_of_cells
 
-    def wrong(self, spacing, resolution):
-        good(self, spacing, resolution)
-        up, down, _, _, width, a = self._ends
+    def wrong(spacing, resolution):
+        up, down, _, _, width, a = good(spacing, resolution)
         up, down = up * a, 1.0 - up * a
-        self._ends = np.stack([up, down, up * a, down * a, width, a])
+        return np.stack([up, down, up * a, down * a, width, a])
 
-    monkeypatch.setattr(BoundedRangeStep, "__init__", wrong)
+    monkeypatch.setattr(adaptive, "_ends_of_cells", wrong)
     mutant = bounded_range_profile.__wrapped__(eta, count, 32, 1e-12)
     assert exact_delta(adversary(eta, count, 32), 0.5) > float(mutant.delta(np.array(0.5)))
 

@@ -155,7 +155,7 @@ def bounded_range_profile(eta: float, count: int, resolution: int, smallest: flo
     top = mu * mu / 2.0 + mu * math.sqrt(-2.0 * math.log(smallest))
     support = count * resolution  # no loss is larger: from this node on the profile is 0
     values = np.zeros(min(support, math.ceil(top / spacing)) + 1)  # of no step: (1 - g)_+
-    return Profile(spacing, BoundedRangeStep(spacing, resolution).before(values, resolution, count))
+    return Profile(spacing, steps_in_front(values, spacing, resolution, resolution, count))
 
 
 @lru_cache(maxsize=256)
@@ -177,28 +177,30 @@ def pure_profile(epsilon: float, count: int) -> Profile:
     return Profile(epsilon, np.minimum(1.0, paid.sum(axis=1) * rounding))
 
 
-class BoundedRangeStep:
-    """One step of range resolution * spacing on the grid of that spacing."""
+def steps_in_front(
+    values: Array, spacing: float, resolution: int, support: int, count: int = 1
+) -> Array:
+    """The profile with `count` steps of range resolution * spacing in front of the one on the grid of that spacing.
 
-    def __init__(self, spacing: float, resolution: int) -> None:
-        t = spacing * np.arange(resolution + 1.0)
-        eta = float(t[-1])
-        a, e, norm = np.exp(-t), math.exp(-eta), -math.expm1(-eta)
-        up = np.expm1(t - eta) / -norm
-        down = e * np.expm1(t) / norm
-        rise = math.expm1(spacing)  # relative width of a cell in a = e^-t
-        self.spacing, self.resolution = spacing, resolution
-        self._ends = np.stack([up, down, up * a, down * a, rise * a / norm, a])
-        self._rise, self._decay = rise, e
+    With the first of them it is 0 from node `support` on.
+    """
+    below = -spacing * np.arange(resolution, 0.0, -1.0)
+    mirror = np.stack([-np.expm1(below), np.exp(below)])
+    ends = _ends_of_cells(spacing, resolution)
+    rise, decay = math.expm1(spacing), math.exp(-spacing * resolution)
+    front: Array = _put_in_front(values, support, count, mirror, ends, rise, decay)
+    return front
 
-    def before(self, values: Array, support: int, count: int = 1) -> Array:
-        """The profile with `count` such steps in front; with the first of them it is 0 from node `support` on."""
-        below = -self.spacing * np.arange(self.resolution, 0.0, -1.0)
-        mirror = np.stack([-np.expm1(below), np.exp(below)])
-        front: Array = _put_in_front(
-            values, support, count, mirror, self._ends, self._rise, self._decay
-        )
-        return front
+
+def _ends_of_cells(spacing: float, resolution: int) -> Array:
+    """What `_maximise` needs of the ends of the cells of t: probabilities, these times a = e^-t, widths, and a."""
+    t = spacing * np.arange(resolution + 1.0)
+    eta = float(t[-1])
+    a, e, norm = np.exp(-t), math.exp(-eta), -math.expm1(-eta)
+    up = np.expm1(t - eta) / -norm
+    down = e * np.expm1(t) / norm
+    rise = math.expm1(spacing)  # relative width of a cell in a
+    return np.stack([up, down, up * a, down * a, rise * a / norm, a])
 
 
 @njit(cache=True, nogil=True)

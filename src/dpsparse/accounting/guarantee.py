@@ -204,11 +204,11 @@ class Guarantee:
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON types; `from_dict` gives back the same guarantee bit for bit.
 
-        `summary` tells the same in words, for a reader of the file; it is derived.
+        `summary` is for a reader of the file; it is derived.
         """
         record = {"format": 1, **{field.name: getattr(self, field.name) for field in fields(self)}}
         record["events"] = [{"name": name, "event": ev.to_dict(e)} for name, e in self.events]
-        record["summary"] = self._summary()
+        record["summary"] = {"headline": self.headline, "cautions": self.cautions}
         return dict(plain(record))
 
     @classmethod
@@ -228,27 +228,6 @@ class Guarantee:
             return cls(**facts)
         except KeyError as error:
             raise ParameterError(f"The guarantee record lacks {error.args[0]!r}.") from None
-
-    def _summary(self) -> dict[str, Any]:
-        return {
-            "claim": self.headline,
-            "privacy_loss_parameters": {
-                "epsilon": self.epsilon,
-                "delta": self.delta,
-                "definition": "approximate differential privacy",
-                "accounting": "adaptive composition; smallest of the proven bounds (accounting.md)",
-            },
-            "unit_of_privacy": self.unit,
-            "covers": self.covers,
-            "adjacency": self.neighbours,
-            "trust_model": TRUST_MODEL,
-            "mechanisms": [f"{name}: {event!r}" for name, event in self.events],
-            "randomness": self.randomness,
-            "arithmetic_and_assumptions": self.assumptions,
-            "proof": self.source,
-            "cautions": self.cautions or ["none"],
-            "not_protected": NOT_PROTECTED,
-        }
 
 
 def cautions(epsilon: float, delta: float, n_units: int | None, unit: str = ROW) -> tuple[str, ...]:

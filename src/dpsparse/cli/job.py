@@ -191,12 +191,7 @@ def _with_columns(options: Options, facts: Facts) -> Facts:
 
     for text in options.bounds:
         column, pair = pair_of(text, "--bounds", "age=0..120")
-        try:
-            bounds[state(column, "--bounds")] = range_of(pair)
-        except ValueError:
-            raise ParameterError(
-                f"--bounds {text!r} must be written like --bounds age=0..120."
-            ) from None
+        bounds[state(column, "--bounds")] = range_of(pair, f"--bounds {text!r}")
     for text in options.categories:
         if "=" in text:
             column, names = pair_of(text, "--categories", "sex=f,m")

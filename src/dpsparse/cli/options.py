@@ -26,26 +26,14 @@ if TYPE_CHECKING:
 Command = Callable[..., Any]
 
 
-class Range(click.ParamType):  # type: ignore[type-arg]
-    """Two rising numbers in one word, LOW..HIGH, as in --bounds."""
-
-    name = "LOW..HIGH"
-
-    def convert(self, value: Any, param: Any, ctx: Any) -> tuple[float, float]:
-        if isinstance(value, tuple):
-            return value
-        try:
-            return range_of(value)
-        except ValueError:
-            self.fail(f"{value!r} must be written like 0..10, without spaces.", param, ctx)
-
-
-def range_of(text: str) -> tuple[float, float]:
-    """The numbers of LOW..HIGH; ValueError where it is something else."""
-    low, dots, high = text.partition("..")
-    if not dots:
-        raise ValueError
-    return float(low), float(high)
+def range_of(text: str, option: str | None = None) -> tuple[float, float]:
+    """The numbers of LOW..HIGH; of no `option` where click knows whose value it is."""
+    try:
+        low, high = text.split("..")
+        return float(low), float(high)
+    except ValueError:
+        said = f"{text!r} must be written like 0..10, without spaces."
+        raise click.BadParameter(said, param_hint=option) from None
 
 
 # ---- the record -----------------------------------------------------------------------------------
@@ -92,7 +80,7 @@ class Options:
     classes: str | None = _fact("--classes",
         about="The labels that may occur, such as 0,1 or no,yes: a classifier. "
         "Of two labels, positive weights speak for the last.")
-    target_range: tuple[float, float] | None = _fact("--target-range", type=Range(), metavar="LOW..HIGH",
+    target_range: tuple[float, float] | None = _fact("--target-range", type=range_of, metavar="LOW..HIGH",
         about="Fit a regressor; targets lie between these.")
     feature_bound: float | None = _fact("--feature-bound", type=float,
         about="Clip entries to this, in columns that are not prepared.")

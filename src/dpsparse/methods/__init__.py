@@ -2,20 +2,20 @@
 
 from dpsparse._lazy import names_on_first_use
 
-_HOMES = {
-    "front": "DPSparseClassifier DPSparseRegressor",
-    "frank_wolfe.estimator": (
-        "DPLassoClassifier DPLassoRegressor DPScreenedLassoClassifier DPScreenedLassoRegressor"
-    ),
-    "gradient.estimator": (
-        "DPGradientClassifier DPGradientRegressor DPHardThresholdClassifier DPHardThresholdRegressor"
-    ),
-    "support_first.estimator": (
-        "DPADMMClassifier DPRidgeRegressor DPTransferClassifier DPTransferRegressor "
-        "DPTwoStageClassifier DPTwoStageRegressor"
-    ),
-}
-
-__all__ = sorted(" ".join(_HOMES.values()).split())
-
-__getattr__, __dir__ = names_on_first_use(__name__, _HOMES, globals())
+__all__, __getattr__, __dir__ = names_on_first_use(
+    __name__,
+    {
+        "front": "DPSparseClassifier DPSparseRegressor",
+        "frank_wolfe.estimator": (
+            "DPLassoClassifier DPLassoRegressor DPScreenedLassoClassifier DPScreenedLassoRegressor"
+        ),
+        "gradient.estimator": (
+            "DPGradientClassifier DPGradientRegressor DPHardThresholdClassifier DPHardThresholdRegressor"
+        ),
+        "support_first.estimator": (
+            "DPADMMClassifier DPRidgeRegressor DPTransferClassifier DPTransferRegressor "
+            "DPTwoStageClassifier DPTwoStageRegressor"
+        ),
+    },
+    globals(),
+)

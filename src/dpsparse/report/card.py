@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import datetime
 import math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,7 +17,7 @@ import dpsparse
 from dpsparse import proofs as notes
 from dpsparse._checks import rounded_up, show_number
 from dpsparse.accounting import Guarantee, epsilon
-from dpsparse.accounting.guarantee import ROW, likelihood_factor
+from dpsparse.accounting.guarantee import NOT_PROTECTED, ROW, TRUST_MODEL, likelihood_factor
 from dpsparse.domain.file import plain_facts
 from dpsparse.exceptions import ParameterError
 from dpsparse.ledger import Ledger
@@ -134,23 +135,28 @@ def _steps(g: Guarantee) -> list[tuple[str, str, float]]:
     return [(name, str(event), epsilon(event, delta)) for name, event in g.events]
 
 
-def _summary_rows(g: Guarantee) -> list[tuple[str, list[str]]]:
-    """The summary of a guarantee, flattened to (question, lines)."""
-    rows = []
-    for key, value in g.to_dict()["summary"].items():
-        if isinstance(value, dict):
-            lines = [
-                f"{name.replace('_', ' ')}: {rounded_up(part) if isinstance(part, float) else part}"
-                for name, part in value.items()
-            ]
-        elif isinstance(value, list):
-            lines = [str(part) for part in value]
-        else:
-            lines = [str(value)]
-        if key == "mechanisms":
-            lines = ["see the list at the end"]
-        rows.append((key.replace("_", " "), lines or ["none"]))
-    return rows
+def _summary_rows(g: Guarantee) -> list[tuple[str, Sequence[str]]]:
+    """What an officer asks of a promise: question by question, line by line."""
+    numbers = [
+        f"epsilon: {rounded_up(g.epsilon)}",
+        f"delta: {rounded_up(g.delta)}",
+        "definition: approximate differential privacy",
+        "accounting: adaptive composition; smallest of the proven bounds (accounting.md)",
+    ]
+    return [
+        ("claim", [g.headline]),
+        ("privacy loss parameters", numbers),
+        ("unit of privacy", [g.unit]),
+        ("covers", [g.covers]),
+        ("adjacency", [g.neighbours]),
+        ("trust model", [TRUST_MODEL]),
+        ("mechanisms", ["see the list at the end"]),
+        ("randomness", [g.randomness]),
+        ("arithmetic and assumptions", g.assumptions or ["none"]),
+        ("proof", [g.source]),
+        ("cautions", g.cautions or ["none"]),
+        ("not protected", NOT_PROTECTED),
+    ]
 
 
 def _stated(value: Any) -> str:
