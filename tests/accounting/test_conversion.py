@@ -1,6 +1,7 @@
 """epsilon(delta) and delta(epsilon): exact where a closed form exists, bounds everywhere."""
 
 import math
+from fractions import Fraction
 from itertools import pairwise
 
 import mpmath as mp
@@ -321,3 +322,21 @@ def test_infinite_noise_costs_nothing():
         assert epsilon(both, 1e-6) == epsilon(Gaussian(5.0), 1e-6)
     fit = ObjectivePerturbation(math.inf, 1.0, 0.25, 25.0)  # its curvature has a price all the same
     assert 0.009 < epsilon(fit, 1e-6) < 0.01
+
+
+@settings(max_examples=200)
+@given(
+    scales=st.lists(st.floats(0.05, 50.0), min_size=1, max_size=3, unique=True),
+    counts=st.lists(st.integers(1, 4), min_size=3, max_size=3),
+    make=st.sampled_from([Pure, Geometric]),
+)
+def test_no_last_digit_of_pure_steps_is_lost(scales, counts, make):
+    """One less in the last digit of epsilon is a delta of 1e-17, a million times what a tiny delta allows."""
+    event = Sequence(tuple(map(Repeated, map(make, scales), counts)))
+    losses = [Fraction(x) if make is Pure else 1 / Fraction(x) for x in scales]
+    exact = sum(n * loss for n, loss in zip(counts, losses, strict=False))
+    assert Fraction(epsilon(event, 0.0)) >= exact
+    assert Fraction(epsilon(event, 1e-60)) >= exact
+    below = float(exact) if Fraction(float(exact)) < exact else math.nextafter(float(exact), 0.0)
+    always = math.prod((1 + math.exp(-loss)) ** -n for n, loss in zip(counts, losses, strict=False))
+    assert delta(event, below) >= always * float(exact - Fraction(below)) * (1.0 - 1e-9)

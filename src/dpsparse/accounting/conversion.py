@@ -16,6 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import lru_cache, partial, reduce
 
 import numpy as np
@@ -176,14 +177,18 @@ def last_affordable(
 
 
 def _pure_epsilon(counts: Counts) -> float | None:
-    """Sum of the pure epsilons (basic composition), or None if one event is not pure."""
-    total = 0.0
-    for event, count in counts.items():
-        bound = loss_bound(event)
-        if bound is None:
-            return None
-        total += count * bound
-    return total
+    """Sum of the pure epsilons (basic composition), rounded up, or None if one event is not pure.
+
+    A last digit less has a delta of about 1e-17, which may be more than all that a plan may spend.
+    """
+    bounds = [(loss_bound(event), count) for event, count in counts.items()]
+    if any(bound is None for bound, _ in bounds):
+        return None
+    total = math.fsum(count * bound for bound, count in bounds if bound is not None)
+    if math.isinf(total):
+        return total
+    exact = sum(count * Fraction(bound) for bound, count in bounds if bound is not None)
+    return total if Fraction(total) >= exact else math.nextafter(total, math.inf)
 
 
 def _pure_to_epsilon(pure: float, delta: float) -> float:
@@ -301,8 +306,8 @@ class DominatingRun:
     def _at(self, epsilon: float, side: Profile | None) -> float:
         if side is None:
             return float(gaussian_profile(self.mu, np.array(epsilon)))
-        if self.mu == 0.0:
-            return float(side.delta(np.array(epsilon)))
+        if self.mu == 0.0:  # where losses end, a last digit of epsilon is all of delta
+            return float(side.delta(np.array(epsilon * (1.0 - 1e-14))))
         return side.with_gaussian(self.mu, epsilon)
 
     def _side(self, smallest: float) -> Profile | None:

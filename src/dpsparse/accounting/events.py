@@ -401,13 +401,16 @@ ELEMENTARY: Final = (
 
 
 def loss_bound(leaf: Event) -> float | None:
-    """The range of a bounded-range step, the epsilon of a pure one, else None."""
+    """The range of a bounded-range step, the epsilon of a pure one (rounded up), else None."""
     if isinstance(leaf, Exponential):
         return float(leaf.eta)
     if isinstance(leaf, Pure):
         return float(leaf.epsilon)
     if isinstance(leaf, Geometric):
-        return leaf.sensitivity / leaf.scale
+        bound = leaf.sensitivity / leaf.scale
+        known = 0.0 < bound < math.inf
+        less = known and Fraction(bound) * Fraction(leaf.scale) < leaf.sensitivity
+        return math.nextafter(bound, math.inf) if less else bound
     return None
 
 
