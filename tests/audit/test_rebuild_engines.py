@@ -48,12 +48,12 @@ def client():
 
 
 def as_csr(folder, X, y):
-    return Rows.from_csr(sp.csr_array(X), y, memory="1MB", directory=folder)
+    return Rows.from_csr(sp.csr_array(X), y, memory="1MB")
 
 
 def as_svmlight(folder, X, y):
     dump_svmlight_file(X, y, str(folder / "rows.svm"), zero_based=False)
-    return Rows.from_svmlight(folder / "rows.svm", n_features=X.shape[1], directory=folder)
+    return Rows.from_svmlight(folder / "rows.svm", n_features=X.shape[1])
 
 
 def as_csv(folder, X, y):
@@ -63,7 +63,7 @@ def as_csv(folder, X, y):
         ",".join([repr(t), *map(repr, row)]) for t, row in zip(y.tolist(), X.tolist(), strict=True)
     ]
     (folder / "rows.csv").write_text("\n".join(lines))
-    return Rows.from_csv(folder / "rows.csv", target="y", directory=folder)
+    return Rows.from_csv(folder / "rows.csv", target="y")
 
 
 def as_parquet(folder, X, y):
@@ -72,7 +72,7 @@ def as_parquet(folder, X, y):
 
     table = arrow.table({"y": y, **{f"x{j}": X[:, j] for j in range(X.shape[1])}})
     parquet.write_table(table, folder / "rows.parquet", row_group_size=20)
-    return Rows.from_parquet(folder / "rows.parquet", target="y", directory=folder)
+    return Rows.from_parquet(folder / "rows.parquet", target="y")
 
 
 def as_dask(folder, X, y):

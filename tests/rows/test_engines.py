@@ -4,6 +4,7 @@ import dataclasses
 import math
 import os
 import stat
+import tempfile
 
 import numpy as np
 import pytest
@@ -235,9 +236,10 @@ def test_memory_mapped_csr(tmp_path):
     assert_same(model("2").fit(X, y), model("2").fit(Rows.from_csr(mapped, y)))
 
 
-def test_spooled_rows_have_no_name_and_leave_nothing_behind(tmp_path):
+def test_spooled_rows_have_no_name_and_leave_nothing_behind(tmp_path, monkeypatch):
     X, y = table("2", "wide")
-    source = Rows.from_csr(X, y, directory=tmp_path)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    source = Rows.from_csr(X, y)
     model("2").fit(source)
     assert os.listdir(tmp_path) == []  # while the rows are still spooled
     rows = source.clipped(model("2").domain, np.array([0, 1]))

@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -66,7 +67,9 @@ class Rows:
             parts = InMemory(parts)
         self._parts: Parts = parts
         self.domain = domain
-        self.n_features = int(self._parts.collect(_width)[0] if n_features is None else n_features)
+        self.n_features = (
+            self._parts.collect(attrgetter("n_features"))[0] if n_features is None else n_features
+        )
 
     @classmethod
     def clip(
@@ -84,7 +87,7 @@ class Rows:
         return cls([part], domain)
 
     # Rows that `fit` clips itself: larger than memory (sources.py) or on other machines (dask.py, spark.py). `memory`
-    # is what a fit may use here beside its weights, `directory` where rows are spooled (default: a temporary folder).
+    # is what a fit may use here beside its weights.
 
     from_svmlight = staticmethod(sources.of_svmlight)
     from_csv = staticmethod(sources.of_csv)
@@ -134,7 +137,7 @@ class Rows:
 
     def __len__(self) -> int:
         """Rows, or persons: private under add-remove, `Releases.number_of_rows` knows when it is public."""
-        return sum(self._parts.collect(n_units))
+        return sum(self._parts.collect(attrgetter("n_units")))
 
     def _made_of(self, parts: Parts) -> Rows:
         return Rows(parts, self.domain, self.n_features)
@@ -271,17 +274,8 @@ class Rows:
 # ---- functions of one part -----------------------------------------------------------------------
 
 
-def n_units(part: Part) -> int:
-    """Rows or persons of a part."""
-    return part.n_units
-
-
 def _same(part: Part) -> Part:
     return part
-
-
-def _width(part: Part) -> int:
-    return part.n_features
 
 
 def _rows_per_person(part: Part) -> np.ndarray:

@@ -37,7 +37,6 @@ if TYPE_CHECKING:
 
 LARGEST_PART = 2**26  # bytes of a part
 Size = int | float | str
-Directory = str | os.PathLike[str] | None
 Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 
 
@@ -81,7 +80,6 @@ class Blocks(Source):
     blocks: Callable[[np.ndarray | None], Iterator[Block]]
     n_features: int
     memory: int
-    directory: Directory = None
     feature_names: tuple[str, ...] | None = None
     _known: list[tuple[Any, Rows]] = field(default_factory=list)
 
@@ -103,7 +101,7 @@ class Blocks(Source):
         return rows
 
     def _spooled(self, domain: Domain, labels: np.ndarray | None, weights: Any) -> Stored:
-        store, n_rows = Stored(self.directory, self.memory), 0
+        store, n_rows = Stored(self.memory), 0
         full = bytes_of_a_part(self.memory)
         with told_if_slow("dpsparse: reading rows"):
             for part in in_parts(self.blocks(labels), domain, labels, full, weights):
@@ -173,7 +171,7 @@ def rows_of(part: Part, rows: np.ndarray) -> Part:
 
 def by_persons(store: Stored, groups: Any) -> Stored:
     """The same rows sorted by person, one pass over all parts for every new one."""
-    grouped = Stored(store.directory, store.memory)
+    grouped = Stored(store.memory)
     for meeting in meetings(groups, store.collect(len)):
         pieces = [rows_of(p, rows) for p, rows in zip(store, meeting.taken, strict=True)]
         grouped.append(meeting.part(pieces))
@@ -189,7 +187,6 @@ def of_svmlight(
     n_features: int,
     zero_based: bool = False,
     memory: Size = "2GB",
-    directory: Directory = None,
 ) -> Source:
     """Files of svmlight lines with a public width."""
     files = _existing(paths)
@@ -198,7 +195,7 @@ def of_svmlight(
         for file in files:
             yield from iter_svmlight(file, n_features=n_features, zero_based=zero_based)
 
-    return Blocks(blocks, n_features, read_size(memory), directory)
+    return Blocks(blocks, n_features, read_size(memory))
 
 
 def of_csv(
@@ -211,13 +208,12 @@ def of_csv(
     decimal: str = ".",
     encoding: str = "utf-8",
     memory: Size = "2GB",
-    directory: Directory = None,
 ) -> Source:
     """Text files with the same header line; all columns but `target` and `drop`, or those in `features`. What separates
     cells (`sep`), decimal commas and the encoding are stated as for `dpsparse.io.read_table`."""
     tabs = all(".tsv" in file.suffixes for file in _existing(paths))
     layout = Layout("tsv" if tabs else "csv", sep, decimal, encoding)
-    return of_files(paths, layout, Chosen(target, None, drop, features), memory, directory)
+    return of_files(paths, layout, Chosen(target, None, drop, features), memory)
 
 
 def of_parquet(
@@ -227,17 +223,14 @@ def of_parquet(
     drop: Sequence[str] = (),
     features: Sequence[str] | None = None,
     memory: Size = "2GB",
-    directory: Directory = None,
 ) -> Source:
     """Parquet files, or a folder of them, with a column for every feature."""
     if isinstance(paths, (str, os.PathLike)) and Path(paths).is_dir():
         unreadable = f"{paths} is not a folder of Parquet files."
         folder = without_leaking_errors(unreadable, _parquet_folder, paths)
-        return of_batches(
-            folder, target=target, drop=drop, features=features, memory=memory, directory=directory
-        )
+        return of_batches(folder, target=target, drop=drop, features=features, memory=memory)
     chosen = Chosen(target, None, drop, features)
-    return of_files(paths, Layout("parquet"), chosen, memory, directory)
+    return of_files(paths, Layout("parquet"), chosen, memory)
 
 
 def _parquet_folder(folder: Any) -> Any:
@@ -251,12 +244,11 @@ def of_files(
     layout: Layout,
     chosen: Chosen,
     memory: Size = "2GB",
-    directory: Directory = None,
 ) -> Source:
     """Files of any format with the same named columns."""
     files = _existing(paths)
     names, blocks = table_blocks(files, layout, chosen)
-    return Blocks(blocks, len(names), read_size(memory), directory, names)
+    return Blocks(blocks, len(names), read_size(memory), names)
 
 
 def of_batches(
@@ -266,17 +258,14 @@ def of_batches(
     drop: Sequence[str] = (),
     features: Sequence[str] | None = None,
     memory: Size = "2GB",
-    directory: Directory = None,
 ) -> Source:
     """Rows from anywhere: Arrow record batches (an iterable, or a function that returns one), a polars lazy frame, a
     DuckDB relation, an Arrow table, reader or dataset. An iterator can be read only once."""
     names, blocks = batch_blocks(batches, Chosen(target, None, drop, features))
-    return Blocks(blocks, len(names), read_size(memory), directory, names)
+    return Blocks(blocks, len(names), read_size(memory), names)
 
 
-def of_csr(
-    X: sp.csr_array, y: np.ndarray, *, memory: Size = "2GB", directory: Directory = None
-) -> Source:
+def of_csr(X: sp.csr_array, y: np.ndarray, *, memory: Size = "2GB") -> Source:
     """A CSR matrix whose arrays may be memory-mapped files, read a block of rows at a time."""
     if not isinstance(X, (sp.csr_array, sp.csr_matrix)):
         raise SchemaError("X must be a CSR matrix; its arrays may be memory-mapped (np.memmap).")
@@ -301,7 +290,7 @@ def of_csr(
             yield block, np.asarray(y[start:stop])
             start = stop
 
-    return Blocks(blocks, int(X.shape[1]), size, directory)
+    return Blocks(blocks, int(X.shape[1]), size)
 
 
 def _forget(array: np.ndarray) -> None:

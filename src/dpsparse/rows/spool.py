@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import math
 import mmap
-import os
 import pickle
 import tempfile
 import weakref
@@ -41,8 +40,6 @@ class _Record:
 class Streamed(Here):
     """Parts that are read from a file."""
 
-    directory: str | os.PathLike[str] | None
-
     @property
     @abstractmethod
     def fit_in_memory(self) -> bool:
@@ -55,12 +52,10 @@ class Streamed(Here):
 class Stored(Streamed):
     """Parts in a temporary file, in order. Private, as the file is."""
 
-    def __init__(
-        self, directory: str | os.PathLike[str] | None = None, memory: float = math.inf
-    ) -> None:
+    def __init__(self, memory: float = math.inf) -> None:
         """`memory` is what a fit may use, in bytes."""
-        self.directory, self.memory = directory, memory
-        self._file = tempfile.TemporaryFile(prefix="dpsparse-", dir=directory)  # noqa: SIM115
+        self.memory = memory
+        self._file = tempfile.TemporaryFile(prefix="dpsparse-")  # noqa: SIM115
         weakref.finalize(self, self._file.close)  # mapped parts do not need it
         self._records: list[_Record] = []
         self._end = 0
@@ -103,7 +98,6 @@ class Made(Streamed):
 
     def __init__(self, source: Streamed, f: Callable[..., Any], each: Sequence[Any] | None) -> None:
         self._source, self._f, self._own = source, f, each
-        self.directory = source.directory
         self._stored: Stored | None = None
         self._passes = 0
 
@@ -116,7 +110,7 @@ class Made(Streamed):
             yield from self._stored
             return
         self._passes += 1
-        store, keeps = Stored(self.directory), self._passes > 1
+        store, keeps = Stored(), self._passes > 1
         for i, part in enumerate(self._source):
             made = self._f(part) if self._own is None else self._f(part, self._own[i])
             if i == 0:
