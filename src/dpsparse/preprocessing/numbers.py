@@ -52,15 +52,11 @@ class _Scaled(Step):
 
     def _map(self, read: Table) -> np.ndarray:
         x = self._matrix(read)
+        gaps = np.isnan(x)
+        x = np.where(gaps, getattr(self, "fill_", self.center_), x)
         with np.errstate(all="ignore"):
             z = np.clip((x - self.center_) / self.reach_, -1.0, 1.0)
-        gaps = np.isnan(x)
-        z[gaps] = np.broadcast_to(self._filled(), z.shape)[gaps]
         return np.hstack([z, gaps[:, self.flagged_].astype(np.float64)])
-
-    def _filled(self) -> np.ndarray:
-        """What stands for a missing value, in units of the result."""
-        return np.zeros(len(self.center_))
 
     def _names_out(self) -> list[str]:
         names = self._columns
@@ -270,9 +266,6 @@ class PublicScaler(_Scaled):
         self.fill_ = np.array(
             [c if f is None else float(f) for f, c in zip(chosen, self.center_, strict=True)]
         )
-
-    def _filled(self) -> np.ndarray:
-        return np.asarray(np.clip((self.fill_ - self.center_) / self.reach_, -1.0, 1.0))
 
 
 def _check_pair(pair: Any) -> None:

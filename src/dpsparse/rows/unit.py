@@ -1,9 +1,4 @@
-"""Rows of length at most one in whole numbers, and their sums: what first-order methods ask for.
-
-`UnitRows` is a view of rows after a scaling that was released. What is done to one part is a function at the end of
-this file, of that part and of public or released numbers. Where rows have persons, a person contributes as much as a
-row may (persons.py).
-"""
+"""Rows of length at most one in whole numbers, and their sums: what first-order methods ask for."""
 
 from __future__ import annotations
 
