@@ -251,7 +251,7 @@ class TestPaper:
             assert len(Ledger(path).history()) == 1
         with pytest.raises(LedgerError, match="protects one person"):
             Ledger(tmp_path / "person.db", unit="row")
-        with pytest.raises(LedgerError, match="unit"):
+        with pytest.raises(ParameterError, match="unit"):
             Ledger(epsilon=1.0, delta=1e-5, unit="patient")
 
 
