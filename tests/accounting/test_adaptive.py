@@ -191,7 +191,7 @@ def test_no_random_interleaved_run_exceeds_the_bound():
         ]
         p, q = np.array(_law(rng, run)).T
         event = Sequence(tuple(Repeated(KINDS[k][1](size), n) for k, size, n in run))
-        product = dominating_run(tuple(leaves(event).items()))
+        product = dominating_run(leaves(event))
         for eps in (0.0, *rng.uniform(0.0, 2.5, 2)):
             both = [np.maximum(a - math.exp(eps) * b, 0.0).sum() for a, b in ((p, q), (q, p))]
             bound = delta(event, float(eps))

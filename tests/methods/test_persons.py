@@ -219,7 +219,7 @@ class TestPaper:
             X, LABELS, groups=GROUPS
         )
         assert "add/remove one person" in model.privacy_.headline
-        assert "Whether one person with all of their rows is in the data" in str(model.privacy_)
+        assert "Whether one person with all of their rows was used or not" in str(model.privacy_)
         assert "rows of a person beyond 5 are dropped at random" in str(model.privacy_)
         page = privacy_card(model)
         assert "one person, all of their rows" in page

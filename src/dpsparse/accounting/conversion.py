@@ -77,7 +77,7 @@ def epsilon(event: ev.Event, delta: float) -> float:
     pure = _pure_epsilon(counts)
     best = math.inf if pure is None else _pure_to_epsilon(pure, delta)
     if delta > 0.0:
-        run = dominating_run(tuple(counts.items()))
+        run = dominating_run(counts)
         best = min(best, _epsilon_with_slack(run.epsilon, counts, delta))
     return max(0.0, best)
 
@@ -111,7 +111,7 @@ def delta(event: ev.Event, epsilon: float) -> float:
         return 1.0
     if not counts or math.isinf(epsilon):
         return leaked_delta(counts)
-    run = dominating_run(tuple(counts.items()))
+    run = dominating_run(counts)
     best = _delta_with_slack(run.delta, counts, epsilon)
     pure = _pure_epsilon(counts)
     if pure is not None:
@@ -321,13 +321,12 @@ def _resolved(log10_delta: float) -> float:
     return float(10.0 ** (2.0 * math.floor(max(log10_delta, -240.0) / 2.0) - 3.0))
 
 
-@lru_cache(maxsize=128)
-def dominating_run(key: tuple[tuple[ev.Event, int], ...]) -> DominatingRun:
+def dominating_run(counts: Counts) -> DominatingRun:
     """The product for these steps and counts; its mu is infinite if one of them is dominated by no pair."""
-    scale = loss_spread(dict(key))
+    scale = loss_spread(counts)
     kinds: dict[ev.Event, int] = {}
     square, slack = 0.0, 0.0
-    for leaf, count in key:
+    for leaf, count in counts.items():
         size = loss_bound(leaf)
         if size == 0.0:  # infinite noise
             continue

@@ -159,25 +159,22 @@ class Guarantee:
         """A line for every caution, each begun anew, to stand below the headline; empty if there is none."""
         return "".join(f"\ncaution: {text}" for text in self.cautions)
 
+    @property
+    def promise(self) -> str:
+        """What the headline means, in a sentence."""
+        if not self.proven:
+            return "Treat the result as if it contained the data: epsilon is infinite, not that of the parameters."
+        kept = self.adjacency == "add-remove"
+        change = "was used or not" if kept else "was as it is or quite different"
+        who = self.unit.replace(", all of their rows", " with all of their rows")
+        return (
+            f"Whether {who} {change} changes the probability of any outcome by a factor of at most "
+            f"{_factor(self.epsilon)}, apart from a further probability of at most {rounded_up(self.delta, 2)}."
+        )
+
     def __str__(self) -> str:
-        lines = [self.headline]
-        if self.proven:
-            change = (
-                "is in the data or not"
-                if self.adjacency == "add-remove"
-                else "is in the data or replaced by any other"
-            )
-            who = self.unit.replace(", all of their rows", " with all of their rows")
-            lines.append(
-                f"Whether {who} {change} changes the probability of any outcome by at most "
-                f"a factor e^epsilon = {_factor(self.epsilon)}, apart from an additional "
-                f"probability of {rounded_up(self.delta)}."
-            )
-        else:
-            lines.append(
-                "Treat the result as if it contained the data: epsilon is infinite, not that of the parameters."
-            )
-        return "\n".join([*lines, *(f"  {name:<11} {text}" for name, text in self._facts())])
+        facts = (f"  {name:<11} {text}" for name, text in self._facts())
+        return "\n".join([self.headline, self.promise, *facts])
 
     def _facts(self) -> list[tuple[str, str]]:
         """What stands below the headline, in words."""

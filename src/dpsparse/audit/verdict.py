@@ -60,11 +60,6 @@ class Verdict:
     def holds(self) -> bool:
         return all(row.holds for row in self.rows)
 
-    @property
-    def refuted(self) -> float:
-        """The largest epsilon refuted by any attack."""
-        return max((row.refuted for row in self.rows), default=0.0)
-
     def __str__(self) -> str:
         head = (
             f"{self.method} ({self.adjacency}) claims "

@@ -233,19 +233,13 @@ def _budget(ledger: Ledger, model: Any) -> dict[str, Any]:
 def in_words(g: Guarantee) -> list[str]:
     """What the promise means for one person, for a reader without mathematics."""
     if not g.proven:
-        return [
-            "No promise can be made about this model. Treat it as if it contained the training data.",
-        ]
+        return [g.promise]
     odds = likelihood_factor(g.epsilon)
     certain = min(1.0, odds / (1.0 + odds) + g.delta)
     percent = math.ceil(1000.0 * certain) / 10.0
-    change = "was used or not" if g.adjacency == "add-remove" else "was as it is or quite different"
-    who = ROW if g.unit == ROW else "one person with all of their rows"
     theirs = "a person's row was" if g.unit == ROW else "a person's rows were"
     return [
-        f"Whether {who} {change} changes the probability of anything that can be seen from "
-        f"this model by a factor of at most {rounded_up(odds, 3)}, apart from a further "
-        f"probability of at most {rounded_up(g.delta, 2)}.",
+        g.promise,
         f"Someone who thinks it equally likely that {theirs} used or not, and who knows "
         f"all other rows, cannot become more than {percent:.1f} % certain by looking at the "
         "model (50 % means nothing was learnt).",
