@@ -117,6 +117,22 @@ def test_a_file_of_facts_is_written_from_the_header_and_used(run, folder):
     assert load("model.json").domain.sources == {"income": "the tax office"}
 
 
+def test_a_file_of_facts_states_what_the_options_did(run, folder):
+    """Bounds and lists were written below their column as if they were columns, and the width of a hash was lost."""
+    options = ["--bounds", "income=0..200000", "--fill", "income=20000", "--categories", "sex=f,m"]
+    options += ["--hash", "since=128", "--drop", "id"]
+    code, out, _ = run("check", "raw.csv", *FACTS, *options)
+    assert code == 0
+    assert run("check", "raw.csv", *FACTS, *options, "-o", "facts.yaml") == (0, out, "")
+    lines = Path("facts.yaml").read_text().splitlines()
+    assert sum(line.startswith("  ") for line in lines) == 4  # one for every column
+    stated = read("facts.yaml")
+    assert stated.domain.bounds == {"income": (0.0, 200000.0)}
+    assert stated.domain.fill == {"income": 20000.0}
+    assert list(stated.domain.categories["sex"]) == ["f", "m"]
+    assert run("check", "raw.csv", "--domain", "facts.yaml") == (0, out, "")
+
+
 @pytest.mark.parametrize("kind", ["tsv", "csv.gz", "csv.xz", "parquet", "jsonl"])
 def test_formats(run, folder, frame, kind):
     name, small = f"raw.{kind}", frame.head(1500)

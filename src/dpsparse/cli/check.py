@@ -99,7 +99,7 @@ def facts_file(job: Job) -> str:
         "# For every column state one of\n"
         "#   bounds: [0, 120]    lowest and highest number that can occur (with fill: 40 for missing values)\n"
         "#   categories: [f, m]  the names that can occur\n"
-        "#   prepare: number     scale learnt privately; also: auto, date, category, hash, text, words, drop\n"
+        "#   prepare: number     learnt privately; also: auto, date, category, hash, hash=128, text, words, drop\n"
         "# and, for the card, source: how you know it.\n"
     ]
     lines += [dump(stated, sort_keys=False, allow_unicode=True), "columns:\n"]
@@ -108,9 +108,11 @@ def facts_file(job: Job) -> str:
             role = roles.get(name, "auto")
             fact = columns.get(name, {})
             if not fact.keys() & {"bounds", "categories"}:
-                fact = {"prepare": role if isinstance(role, str) else "hash"} | fact
-            text = dump({name: fact}, default_flow_style=None, width=10_000, allow_unicode=True)
-            lines.append(f"  {text}")
+                hashed = role if isinstance(role, str) else f"hash={role.n_features}"
+                fact = {"prepare": hashed} | fact
+            # In braces, so that a list inside does not spread the facts of a column over several lines.
+            text = dump({name: fact}, default_flow_style=True, width=10_000, allow_unicode=True)
+            lines.append(f"  {text.strip()[1:-1]}\n")
     return "".join(lines)
 
 

@@ -175,7 +175,8 @@ def describe_job(options: Options, data: str | None = None) -> Job:
 
 def _with_columns(options: Options, facts: Facts) -> Facts:
     """The facts with what the options say about columns; options win over a file."""
-    domain, roles = facts.domain, dict(facts.roles)
+    domain = facts.domain
+    roles = {column: _role_of(role, column) for column, role in facts.roles.items()}
     bounds, categories = dict(domain.bounds or {}), dict(domain.categories or {})
     fill, stated = dict(domain.fill or {}), dict[str, str]()
 
@@ -231,6 +232,12 @@ def _hashed(width: str, text: str) -> Any:
     if not width.strip().isdecimal() or not 0 < int(width) < 2**31:
         raise ParameterError(f"--hash {text!r} must be written like --hash employer=128.")
     return HashingEncoder(int(width))
+
+
+def _role_of(role: str, column: str) -> Any:
+    """A role as a file of facts states it; only a hash may state a width."""
+    kind, sign, width = role.partition("=")
+    return _hashed(width, f"{column}={width}") if sign and kind == "hash" else role
 
 
 def _number_or_text(text: str) -> Any:

@@ -8,7 +8,7 @@
     columns:
       ageOFocc: {bounds: [0, 120], fill: 40, source: nobody is older}
       sex: {categories: [f, m]}
-      employer: {prepare: hash}       a decision: auto, number, date, category, hash, text, words, drop
+      employer: {prepare: hash}       a decision: auto, number, date, category, hash, hash=128, text, words, drop
 
 A file holds what somebody stated; nothing in it is taken from rows.
 """
