@@ -310,6 +310,58 @@ def test_the_first_line_says_how_good_the_model_is():
     assert unknown in text_of(privacy_card(model, evaluation=coin))
 
 
+@pytest.mark.usefixtures("no_pictures")
+@pytest.mark.filterwarnings("ignore:.*NOT private")
+def test_the_first_line_does_not_call_a_measured_model_unmeasured():
+    """It did where no metric of the evaluation has a constant answer to compare with."""
+    from dpsparse import dp_evaluate
+
+    model = fitted(epsilon=20.0)
+    report = dp_evaluate(model, X, Y, epsilon=50.0, metrics=["recall"])
+    text = text_of(privacy_card(model, evaluation=report))
+    assert "was not measured" not in text
+    assert "no metric that compares it with a constant answer" in text
+
+
+@pytest.mark.usefixtures("no_pictures")
+@pytest.mark.filterwarnings("ignore:.*NOT private")
+def test_a_model_without_weights_is_called_a_constant():
+    """A card said of it that its evaluation was too noisy to tell."""
+    from dpsparse import dp_evaluate
+
+    model = fitted(epsilon=20.0)
+    model.coef_[:] = 0.0
+    report = dp_evaluate(model, X, Y, epsilon=50.0)
+    for evaluation in (None, report):
+        text = text_of(privacy_card(model, evaluation=evaluation))
+        assert "All weights are zero: every row gets the same answer." in text
+
+
+@pytest.mark.usefixtures("no_pictures")
+def test_a_card_shows_dates_as_dates_and_says_what_was_left_out():
+    """Days since 1970 stood there, and a column that gave no feature was said to share columns."""
+    from dpsparse.preprocessing import DPPipeline, DPTablePreparer
+
+    days = np.datetime64("2020-01-01") + np.arange(2_000) % 300
+    table = {"since": days, "plate": [f"B-{i}" for i in range(2_000)]}
+    table["place"] = [f"{i}. Street" for i in range(2_000)]
+    roles = DPTablePreparer({"since": "date"}, rest="auto")
+    pipe = DPPipeline([("table", roles), ("model", DPGradientClassifier(DOMAIN))], epsilon=20.0)
+    with pytest.warns(UserWarning, match="left out: plate, place"):
+        pipe.fit(table, np.arange(2_000) % 2)
+    text = text_of(privacy_card(pipe))
+    assert re.search(r"released range 20\d\d-\d\d-\d\d to 20\d\d-\d\d-\d\d, brought", text)
+    assert text.count("left out: no category is known to enough rows") == 2
+
+
+def test_a_report_names_the_label_of_metrics_that_it_has():
+    from dpsparse import dp_evaluate
+
+    model = fitted(epsilon=20.0)
+    assert "are of:" not in str(dp_evaluate(model, X, Y, epsilon=5.0, metrics=["auc"]))
+    assert "are of:" in str(dp_evaluate(model, X, Y, epsilon=5.0, metrics=["recall"]))
+
+
 def test_a_wide_interval_says_nothing_against_a_model():
     def said(low, high):
         return _verdict(Estimate(0.3, low, high), 0.0, "better than the mean", "the mean")

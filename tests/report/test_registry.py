@@ -45,6 +45,7 @@ def test_the_entry_states_what_the_model_promises(fitted):
     assert "ceiling is epsilon 3 at delta 1e-6, releases on record: 1" in composition
     assert "Gaussian on a grid" in entry["implementation"]["mechanisms"]
     assert "yes: \u00e4" in entry["dp_variant"]["data_domain"]
+    assert "\\u0027" not in text  # nor does a person who completes it want to read that
     assert entry["basic"]["name"] == ""
     assert "# who may see the data and the product" in text
 

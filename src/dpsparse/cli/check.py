@@ -231,7 +231,7 @@ def _target(job: Job) -> str:
 
 def _persons(job: Job) -> str:
     if job.options.person is not None:
-        account = "" if job.ledger else "; their budget is made by `dpsparse budget create --unit person`"  # fmt: skip
+        account = "" if job.ledger else "; their account needs `dpsparse budget create --unit person`"  # fmt: skip
         return f"{show_name(job.options.person)}: persons are protected, with all of their rows{account}"
     return "single rows are protected; if a person may have several, name their column (--person)"
 
@@ -242,7 +242,8 @@ def _expected(job: Job, columns: int, record: dict[str, Any]) -> str:
 
     rows = job.facts.domain.n_samples
     if rows is None:
-        return "state --n-samples, a public guess of the number of rows, to see it"
+        units = "persons" if job.options.person else "rows"
+        return f"state --n-samples, a public guess of the number of {units}, to see it"
     domain = replace(job.facts.domain, bounds=None, categories=None, fill=None)  # of named columns
     inner = opt.make_estimator(job.options, domain, None).set_params(random_state=None)
     try:

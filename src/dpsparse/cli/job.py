@@ -150,7 +150,7 @@ class Job:
             found.append(f"left out, as pandas numbers rows so: {shown}")
         if self.options.sep in (";", "semicolon") and self.options.decimal is None:
             found.append(
-                "if its numbers have a decimal comma, add --decimal , or they count as names"
+                "if its numbers have a decimal comma, add --decimal , or they count as categories"
             )
         numbers = identifiers(self.features)
         if numbers:

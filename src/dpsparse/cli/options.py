@@ -86,7 +86,7 @@ class Options:
         about="Clip entries to this, in columns that are not prepared.")
     row_norm: float | None = _fact("--row-norm", type=float, about="Scale rows down to this L2 norm.")
     n_samples: int | None = _fact("--n-samples", type=int,
-        about="The number of rows, if public, or a guess; it has no influence on privacy.")
+        about="The number of rows (with --person of persons), if public, or a guess; it has no influence on privacy.")
     person: str | None = _fact("--person", metavar="COLUMN",
         about="Column that identifies the person of a row; people are protected with all of their rows.")
     rows_per_unit: int | None = _fact("--rows-per-unit", type=int,

@@ -187,9 +187,10 @@ def summary(model: Any) -> str:
     raw = "" if inner is model else f"{model.n_features_in_:,} raw columns, "
     labels: Any = getattr(inner, "classes_", ())
     two = f"\npositive weights speak for: {show_name(labels[1])}" if len(labels) == 2 else ""
+    constant = "" if inner.n_nonzero_ else ": every row gets the same answer"
     return (
         f"{type(inner).__name__}, {raw}{inner.n_features_in_:,} features, "
-        f"{inner.n_nonzero_:,} non-zero weights{two}{_kinds(model)}"
+        f"{inner.n_nonzero_:,} non-zero weights{constant}{two}{_kinds(model)}"
     )
 
 

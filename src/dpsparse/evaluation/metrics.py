@@ -268,7 +268,7 @@ class Curve:
         if not able:
             best = max((getattr(t, wanted).value for t in found), default=0.0)
             raise ParameterError(
-                f"No threshold reaches {wanted} {target:g}; the largest of the report is {best:.3g}."
+                f"No threshold reaches {wanted} {target:g}; by the noisy counts of the ROC the largest is {best:.3g}."
             )
         return max(able, key=lambda t: getattr(t, other).value)
 

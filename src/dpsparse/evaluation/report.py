@@ -168,7 +168,7 @@ class Report:
     def __str__(self) -> str:
         lines = [f"Evaluation of {self.model}: {self.privacy_.headline}"]
         lines += [f"  {name:<12} {part}" for name, part in self.estimates.items()]
-        if self.subject.positive:
+        if self.subject.positive and {"precision", "recall", "f1"} & self.estimates.keys():
             lines.append(f"  precision, recall and F1 are of: {self.subject.positive}")
         if self.tables:
             lines.append(f"  tables: {', '.join(self.tables)}")

@@ -159,15 +159,19 @@ class Ledger:
                 f"Data set {self.dataset!r} already has an account with epsilon {terms.epsilon:g}, "
                 f"delta {show_number(terms.delta)}; a ceiling is never changed. Open it without stating one."
             )
+        other_name = (
+            "An account is never changed; open another one with a name of its own, dataset='...', "
+            "on the command line --dataset. Its costs are not added to those of this one."
+        )
         if adjacency is not None and adjacency != terms.adjacency:
             raise LedgerError(
                 f"Data set {self.dataset!r} has an account for {terms.adjacency} neighbours, "
-                f"not {adjacency}."
+                f"not {adjacency}. {other_name}"
             )
         if unit is not None and UNITS[unit] != terms.unit:
             raise LedgerError(
                 f"Data set {self.dataset!r} has an account that protects {terms.unit}, not "
-                f"{UNITS[unit]}."
+                f"{UNITS[unit]}. {other_name}"
             )
         return terms
 
@@ -268,8 +272,9 @@ class Ledger:
             remedy = (
                 "Say whose row each one is, with groups=ids, on the command line with --person COLUMN."
                 if plan.unit == ROW
-                else "Open an account for persons: Ledger(path, dataset='persons', epsilon=..., delta=..., "
-                "unit='person'), on the command line `dpsparse budget create --unit person`."
+                else "Open an account for persons and name it in the fit: Ledger(path, dataset='persons', epsilon=..., "
+                "delta=..., unit='person'); on the command line `dpsparse budget create LEDGER --dataset persons "
+                "--unit person --epsilon ... --delta ...`, then --dataset persons."
             )
             raise BudgetError(
                 f"The plan protects {plan.unit}, and the ledger {self.terms.unit}; neither implies the other. "

@@ -430,7 +430,7 @@ class BaseDPLinearModel(FittedLinearModel):
         if self._domain.unit == "person" and groups is None:
             raise ParameterError(
                 "The domain protects persons; name the person of every row: fit(X, y, groups=ids). "
-                "In a pipeline or search: set_fit_request(groups=True); on the command line: --person."
+                "In a Pipeline or search of scikit-learn: set_fit_request(groups=True); on the command line: --person."
             )
         if self._domain.unit == "row" and groups is not None:
             raise ParameterError(

@@ -15,6 +15,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from sklearn.base import is_classifier
 from sklearn.model_selection import ParameterGrid
 
 from dpsparse._checks import is_real, safe_repr
@@ -67,8 +68,9 @@ def _check_names(names: set[Any], estimator: BaseDPLinearModel) -> None:
             )
         step = isinstance(name, str) and "__" in name
         alone = "A search varies the model alone: its preparation is released once, before all candidates."
+        listed = ", ".join([*known, "threshold"] if is_classifier(estimator) else known)
         raise ParameterError(
-            f"{type(estimator).__name__} has no parameter {safe_repr(name)} to search; it has: {', '.join(known)}."
+            f"{type(estimator).__name__} has no parameter {safe_repr(name)} to search; it has: {listed}."
             + f" {alone}" * step
         )
 

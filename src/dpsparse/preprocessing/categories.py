@@ -128,6 +128,9 @@ class OneHot(Step):
 
     def _fate(self, j: int) -> str:
         known = self.categories_[j]
+        first, last = self._starts()[j : j + 2]
+        if not self._declares and not self.shares_[first:last].any():
+            return "left out: no category is known to enough rows"
         listed = ", ".join(known[:12]) + (", ..." if len(known) > 12 else "")
         how = "declared" if self._declares else "released"
         return f"{how} categories: {listed or 'none'}; all others count as an average row or share columns"
@@ -221,12 +224,14 @@ class DPCategoryEncoder(OneHot, PrivateStep):
         self._keep_cells([np.concatenate(pair) for pair in zip(known, unlisted, strict=True)], sd)
         starts = self._starts()
         groups = zip(self._columns, starts[:-1], starts[1:], strict=True)
-        empty = [name for name, first, last in groups if not self.kept_[first:last].any()]
+        # By shares: where no cell is kept at all, one without rows stands for the column that a table needs.
+        empty = [name for name, first, last in groups if not self.shares_[first:last].any()]
         if empty:
             self.weak_ = (
                 f"No category of these columns is known to enough rows, and they are left out: {', '.join(empty[:20])}."
-                " Declare their categories, or codes with many values as such together with the number of rows; hash "
-                "them, read them as text, or raise epsilon.",
+                " List their categories, hash them, read them as text, or raise epsilon. For codes with many values, "
+                "declare a column of categories and the number of rows: --categories COLUMN --n-samples 10000, in "
+                'Python {"COLUMN": "category"} and Domain(n_samples=10000).',
             )
 
     def _count_unlisted(

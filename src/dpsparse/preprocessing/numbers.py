@@ -62,10 +62,15 @@ class _Scaled(Step):
         names = self._columns
         return [*names, *(f"{names[j]} is missing" for j in self.flagged_)]
 
-    def _fate(self, j: int) -> str:
-        low, high = self.center_[j] - self.reach_[j], self.center_[j] + self.reach_[j]
+    def _fate(self, j: int, *, dates: bool = False) -> str:
+        """`dates` says that the numbers are days since 1970."""
+        ends = self.center_[j] - self.reach_[j], self.center_[j] + self.reach_[j]
         how = "declared bounds" if self._declares else "released range"
-        return f"{how} {low:.6g} to {high:.6g}, brought to -1 to 1"
+        if dates and max(map(abs, ends)) < 719_000:  # years 1 to 3938; noise may lead further
+            low, high = (str(np.datetime64(round(end), "D")) for end in ends)
+        else:
+            low, high = (f"{end:.6g}" for end in ends)
+        return f"{how} {low} to {high}, brought to -1 to 1"
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

@@ -115,7 +115,9 @@ def _columns(model: Any) -> list[tuple[str, str, str]]:
         for _, part, names in getattr(step, "parts_", []):
             for j, name in enumerate(names):
                 learnt = f"learnt to be a {kinds[name]}" if name in kinds else ""
-                rows.append((name, learnt, part._fate(j)))
+                role = step._roles([name])[name]
+                dated = {"dates": True} if isinstance(role, str) and role == "date" else {}
+                rows.append((name, learnt, part._fate(j, **dated)))
     return rows
 
 
@@ -253,12 +255,16 @@ def in_words(g: Guarantee) -> list[str]:
 
 def how_good(model: Any, evaluation: Report | None) -> str:
     """From a private evaluation if there is one, else what the noise of the weights allows."""
-    said = "" if evaluation is None else _measured(evaluation)
-    if said:
-        return said
     unknown = "How good the model is was not measured; dp_evaluate or `dpsparse evaluate` does that privately."
+    if evaluation is not None:
+        unknown = "The evaluation below has no metric that compares it with a constant answer."
+    if inner_model(model).n_nonzero_ == 0:
+        measured = unknown if evaluation is None else _right(evaluation).strip()
+        return f"All weights are zero: every row gets the same answer. {measured}".strip()
+    if evaluation is not None and (said := _measured(evaluation)):
+        return said
     clear = clear_weights(model)
-    if clear is None and inner_model(model).n_nonzero_ > 0:
+    if clear is None:
         return unknown
     if clear:
         one = "1 weight stands" if clear == 1 else f"{clear:,} weights stand"

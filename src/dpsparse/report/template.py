@@ -7,7 +7,8 @@ from importlib.resources import files
 from string import Template
 from typing import Any
 
-from dpsparse._checks import rounded_up
+from dpsparse._checks import rounded_up, show_name
+from dpsparse._json import readable
 from dpsparse.accounting.guarantee import show
 from dpsparse.exceptions import DPSparseError
 
@@ -23,11 +24,18 @@ def filled(name: str, **values: Any) -> str:
     """The template of that name with every value escaped; a value that is missing is an error."""
     try:
         from jinja2 import Environment, StrictUndefined
+        from markupsafe import Markup
     except ImportError as error:
         raise DPSparseError(
             "Cards and reports need jinja2: pip install 'dpsparse[cli]'."
         ) from error
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True)
+
+    def quoted(value: str) -> Markup:
+        """A text of YAML that a person reads and edits: letters stay letters, and apostrophes apostrophes."""
+        return Markup(show_name(readable(value)))
+
     environment.filters |= {"show": show, "rounded_up": rounded_up}
+    environment.filters["quoted"] = quoted
     text = files(__package__).joinpath(f"{name}.j2").read_text("utf-8")
     return environment.from_string(text).render(**values)
