@@ -10,7 +10,6 @@ from dpsparse._checks import check_terms
 from dpsparse.accounting.budget import Budget
 from dpsparse.accounting.guarantee import FITTED, PERSON, ROW, Plan
 from dpsparse.domain import Domain
-from dpsparse.domain.clipping import within_limits
 from dpsparse.exceptions import ParameterError
 from dpsparse.methods.base import BaseDPClassifier
 from dpsparse.random import is_seeded
@@ -81,4 +80,4 @@ def read(X: Any, y: Any, domain: Domain, groups: Any) -> tuple[Rows, np.ndarray 
     model = BaseDPClassifier(domain)
     model._check_groups(groups)
     X, y, labels, limits = model._read_table(X, y, model)
-    return Rows.clip(within_limits(X, limits), y, domain, labels=labels, groups=groups), limits
+    return Rows.clip(X, y, domain, labels=labels, groups=groups), limits

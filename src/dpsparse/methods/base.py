@@ -334,7 +334,6 @@ class BaseDPLinearModel(FittedLinearModel):
             self._check_scales(getattr(self, "feature_names_in_", None))
             plan = self._priced(X.shape[1], labels)
             clipping = self._clipping(X.shape[1])
-            X = within_limits(X, limits)
             rows = Rows.clip(X, y, clipping, labels=labels, groups=groups, weights=weights)
 
         def fit_and_publish(releases: Releases) -> None:
@@ -348,7 +347,8 @@ class BaseDPLinearModel(FittedLinearModel):
     def _read_table(
         self, X: Any, y: Any, owner: Any
     ) -> tuple[Any, np.ndarray, np.ndarray | None, np.ndarray | None]:
-        """A checked table in memory, its targets as codes or numbers, the labels, and the declared bounds of columns.
+        """A checked table in memory, clipped to the declared bounds of its columns and divided by them; its targets as
+        codes or numbers, the labels, and these bounds.
         `owner` is what is fitted (this model, or a search for it) and keeps the names of columns."""
         refuse_malformed(X)
         warn_if_left_in_rows(column_names(X), y)
@@ -356,7 +356,8 @@ class BaseDPLinearModel(FittedLinearModel):
         X = checked_data(owner, X, ensure_all_finite=False)
         check_lengths(X, y)
         names = getattr(owner, "feature_names_in_", None)
-        return X, y, labels, self._domain.column_limits(names, X.shape[1])
+        limits = self._domain.column_limits(names, X.shape[1])
+        return within_limits(X, limits), y, labels, limits
 
     def _bounds_rows(self, n_features: int) -> bool:
         """Whether the method itself brings rows to a bounded length."""

@@ -21,7 +21,6 @@ from dpsparse.accounting import Budget, Guarantee, Phase, Plan
 from dpsparse.accounting import epsilon as event_epsilon
 from dpsparse.accounting.budget import gaussian_parameter_at
 from dpsparse.accounting.guarantee import FITTED, PERSON, PREPARED, RAW, ROW
-from dpsparse.domain.clipping import within_limits
 from dpsparse.exceptions import ParameterError
 from dpsparse.methods.base import BaseDPLinearModel, Solution
 from dpsparse.methods.schema import refuse_weights
@@ -239,7 +238,6 @@ class DPSearchCV(MetaEstimatorMixin, BaseEstimator):
         names = getattr(self, "feature_names_in_", None)
         estimator._check_scales(names)
         plan = self._priced(X.shape[1], labels)
-        X = within_limits(X, limits)
         rows = Rows.clip(X, y, estimator._clipping(X.shape[1]), labels=labels, groups=groups)
 
         def search_table(releases: Releases) -> None:

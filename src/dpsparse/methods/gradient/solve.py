@@ -35,7 +35,7 @@ import numpy as np
 from dpsparse.domain.clipping import TINY
 from dpsparse.jit import njit
 from dpsparse.methods.base import Solution
-from dpsparse.methods.look.rows import RowSettings, ScaledRows, look_at_targets
+from dpsparse.methods.look.rows import RowSettings, ScaledRows
 from dpsparse.nonzeros import (
     NNonzero,
     PrivateCount,
@@ -62,8 +62,7 @@ class Settings:
 
     def solve(self, rows: Rows, releases: Releases) -> Solution:
         """Weights (K, d) on the original features, intercepts (K,), steps taken, noise of a weight."""
-        targets = look_at_targets(rows, self.look, releases)
-        scaled = ScaledRows(rows, self.look, targets, releases)
+        scaled = ScaledRows(rows, self.look, releases)
         descent = Descent(scaled, self, releases)
         noise = descent.descend_and_prune()
         weights = keep_weights(descent, rows, self, releases)
@@ -83,8 +82,7 @@ class HardThreshold(Settings):
     n_nonzero: int | None = None
 
     def solve(self, rows: Rows, releases: Releases) -> Solution:
-        targets = look_at_targets(rows, self.look, releases)
-        scaled = ScaledRows(rows, self.look, targets, releases)
+        scaled = ScaledRows(rows, self.look, releases)
         descent = ThresholdedDescent(scaled, self, releases)
         descent.descend(1.0, soften=False)
         return scaled.publish(descent.weights, descent.constant_weight, descent.n_iter, None)

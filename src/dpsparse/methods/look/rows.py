@@ -156,9 +156,6 @@ def even_axes(found: np.ndarray, noise: float, least: float) -> np.ndarray:
     return arithmetic.leading_bits(axes, 24)
 
 
-Targets = ClassTargets | NumberTargets
-
-
 @dataclass(frozen=True, kw_only=True)
 class RowSettings:
     """The public side of a fit on rows of released scale."""
@@ -214,7 +211,9 @@ def choose_rows(facts: Facts, class_weight: ClassWeight = None) -> RowSettings:
     )
 
 
-def look_at_targets(rows: Rows, settings: RowSettings, releases: Releases) -> Targets:
+def look_at_targets(
+    rows: Rows, settings: RowSettings, releases: Releases
+) -> ClassTargets | NumberTargets:
     """Class counts, or mean and spread of numbers."""
     if settings.n_classes == 0:
         return look_at_numbers(rows, releases, settings.n_samples)
@@ -226,12 +225,11 @@ def look_at_targets(rows: Rows, settings: RowSettings, releases: Releases) -> Ta
 class ScaledRows:
     """Attributes are released or public; `rows` and `units` answer queries only."""
 
-    def __init__(
-        self, rows: Rows, settings: RowSettings, targets: Targets, releases: Releases
-    ) -> None:
-        self.rows, self.settings, self.targets, self.releases = rows, settings, targets, releases
+    def __init__(self, rows: Rows, settings: RowSettings, releases: Releases) -> None:
+        self.rows, self.settings, self.releases = rows, settings, releases
+        self.targets = look_at_targets(rows, settings, releases)
         self.width = rows.n_features
-        self.wide = not settings.table and self.width > targets.n
+        self.wide = not settings.table and self.width > self.targets.n
         self.centre: np.ndarray | None = None
         self.typical = 0.0  # length of a standardised row
         self.drowned_scale = np.float32(np.inf)  # of columns that noise hides
