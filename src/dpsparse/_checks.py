@@ -264,18 +264,32 @@ def array_of(column: Any) -> np.ndarray:
     Their `to_numpy` turns a whole column of integers into floats where *one* value is missing, and integers above 2^53
     are then no longer what they were, in all rows: so one row would change the cells of others. So what comes out as
     floats and was not declared so is taken cell by cell. And an Arrow array (or batch) with a missing value is refused
-    by `to_numpy` unless it may be copied: one row would decide whether a table can be read.
+    by `to_numpy` unless it may be copied: one row would decide whether a table can be read. So would a time that no
+    object of Python can hold: a nanosecond, which is cut off, or the end of 9999 in a zone where it is 10000 already,
+    which is missing.
     """
     column = decoded(column)
     inner = getattr(column, "array", column)  # of a pandas series or index
     if hasattr(inner, "codes") and hasattr(inner, "categories"):
         return _named_by_codes(np.asarray(inner.codes), array_of(inner.categories))
     may_copy = {"zero_copy_only": False} if hasattr(column, "buffers") else {}
-    found = np.asarray(column.to_numpy(**may_copy))
+    try:
+        found = np.asarray(column.to_numpy(**may_copy))
+    except (ValueError, ArithmeticError):
+        return objects_of(_cell(inner, i) for i in range(len(inner)))
     kind = str(getattr(column, "dtype", getattr(column, "type", ""))).lower()
     if found.dtype.kind != "f" or kind.startswith(("float", "double", "halffloat")):
         return found
     return objects_of(column.to_pylist() if hasattr(column, "to_pylist") else column.to_list())
+
+
+def _cell(column: Any, i: int) -> Any:
+    """One cell of pandas or Arrow as `to_numpy` gives it, or as much of it as Python can hold."""
+    try:
+        cell = column[i]
+        return cell.as_py() if hasattr(cell, "as_py") else cell
+    except (ValueError, ArithmeticError):
+        return None
 
 
 def decoded(data: Any) -> Any:

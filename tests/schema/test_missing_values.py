@@ -3,6 +3,7 @@
 import json
 import math
 import warnings
+from datetime import time
 from itertools import pairwise
 from pathlib import Path
 
@@ -15,6 +16,7 @@ import pytest
 
 from dpsparse import Domain, DPGradientClassifier, DPPipeline, DPTablePreparer
 from dpsparse._cells import MISSING_WORDS, is_missing, to_numbers
+from dpsparse._checks import array_of
 from dpsparse.domain.clipping import by_person
 from dpsparse.exceptions import SchemaError
 from dpsparse.io import read_columns, read_table
@@ -170,6 +172,25 @@ def test_what_is_missing(cell):
 )
 def test_what_is_not(cell):
     assert not is_missing(cell)
+
+
+ENDS = pd.Series(np.array(["2020-01-01", "9999-12-31T23:59:59"], "M8[us]")).dt.tz_localize("UTC")
+TIMES = pa.array([1000, 1], pa.time64("ns"))
+OF_ARROW = pd.Series(TIMES, dtype=pd.ArrowDtype(TIMES.type))
+
+
+@pytest.mark.parametrize(
+    "column",
+    [ENDS.dt.tz_convert("Europe/Berlin"), TIMES, pa.chunked_array([TIMES]), OF_ARROW],
+    ids=["zone", "array", "chunks", "pandas"],
+)
+def test_a_time_that_python_cannot_hold_is_shortened_or_missing(column):
+    """One such cell refused the table."""
+    first, second = array_of(column).tolist()
+    assert [first] == array_of(column[:1]).tolist()
+    assert second in (None, time())
+    table = {"c": column, "z": [1.0, 2.0]}
+    assert DPTablePreparer({"c": "hash", "z": (0, 9)}).fit(table).transform(table).shape[0] == 2
 
 
 def test_categories_that_are_learnt_know_the_same_words():
