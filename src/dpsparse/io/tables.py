@@ -13,7 +13,6 @@ import re
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -345,23 +344,17 @@ Block = tuple[sp.csr_array, np.ndarray]  # features and targets
 Blocks = Callable[[np.ndarray | None], Iterator[Block]]  # of declared labels, or None for numbers
 
 
-def table_blocks(
-    files: Sequence[Path], layout: Layout, chosen: Chosen
-) -> tuple[tuple[str, ...], Blocks]:
-    """Names of the features, and the blocks of files that all have the same columns."""
-    streams = [partial(open_stream, file, layout) for file in files]
-    return _stream_blocks(streams, chosen, layout.decimal)
-
-
 def batch_blocks(rows: Any, chosen: Chosen) -> tuple[tuple[str, ...], Blocks]:
-    """The same of Arrow record batches."""
+    """`stream_blocks` of Arrow record batches."""
     stream = without_leaking_errors("The batches cannot be read.", batch_stream, rows)
-    return _stream_blocks([lambda: nullcontext(stream)], chosen, ".")
+    return stream_blocks([lambda: nullcontext(stream)], chosen, ".")
 
 
-def _stream_blocks(
+def stream_blocks(
     streams: Sequence[Callable[[], AbstractContextManager[Stream]]], chosen: Chosen, decimal: str
 ) -> tuple[tuple[str, ...], Blocks]:
+    """Names of the features, and the blocks of streams that all have the same columns."""
+
     def names_of() -> tuple[list[str], list[str]]:
         with streams[0]() as stream:
             return stream.names, chosen.features_of(stream.names)

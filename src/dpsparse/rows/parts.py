@@ -66,8 +66,6 @@ class Parts(Protocol):
 class Here(ABC):
     """Parts that this process has one after the other; threads work inside a part."""
 
-    __slots__ = ()
-
     @abstractmethod
     def __iter__(self) -> Iterator[Any]: ...
 
@@ -84,7 +82,6 @@ class Here(ABC):
 class InMemory(tuple[Any, ...], Here):
     """All parts in this process."""
 
-    __slots__ = ()
     fit_in_memory = True
 
     def map(self, f: Callable[..., Any], each: Sequence[Any] | None = None) -> InMemory:

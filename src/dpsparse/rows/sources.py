@@ -14,6 +14,7 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,8 +27,8 @@ from dpsparse._checks import decoded, safe_repr, without_leaking_errors
 from dpsparse.domain import Domain
 from dpsparse.domain.clipping import Part, by_person
 from dpsparse.exceptions import ParameterError, SchemaError
-from dpsparse.io.streams import Layout, iter_svmlight
-from dpsparse.io.tables import Block, Chosen, batch_blocks, table_blocks
+from dpsparse.io.streams import Layout, iter_svmlight, open_stream
+from dpsparse.io.tables import Block, Chosen, batch_blocks, stream_blocks
 from dpsparse.progress import told_if_slow
 from dpsparse.rows.parts import joined
 from dpsparse.rows.spool import Stored
@@ -239,15 +240,11 @@ def _parquet_folder(folder: Any) -> Any:
     return dataset.dataset(folder, format="parquet", partitioning="hive")
 
 
-def of_files(
-    paths: Paths,
-    layout: Layout,
-    chosen: Chosen,
-    memory: Size = "2GB",
-) -> Source:
+def of_files(paths: Paths, layout: Layout, chosen: Chosen, memory: Size = "2GB") -> Source:
     """Files of any format with the same named columns."""
     files = _existing(paths)
-    names, blocks = table_blocks(files, layout, chosen)
+    streams = [partial(open_stream, file, layout) for file in files]
+    names, blocks = stream_blocks(streams, chosen, layout.decimal)
     return Blocks(blocks, len(names), read_size(memory), names)
 
 
