@@ -218,7 +218,7 @@ class Curve:
             columns |= {name: np.clip(rates, low, high), f"{name}_low": low, f"{name}_high": high}
         return columns
 
-    def calibration(self, level: float, least: float = 0.0) -> Table:
+    def calibration(self, level: float, least: float) -> Table:
         """How often "yes" (or the guess) is right in bins of the probability, which is `least` or more: at most ten,
         of about as many rows."""
         mass = np.maximum(self.H0 + self.H1, 0.0)

@@ -31,9 +31,7 @@ from dpsparse.rows.histogram import ScoredLabels, ScoredNumbers, log_odds
 Ask = Callable[[Callable[[Any], Any], Any], np.ndarray]  # (method of a model, rows) -> what it says
 
 
-def describe_model(
-    model: Any, target_bound: float | None = None, error_bound: float | None = None
-) -> Subject:
+def describe_model(model: Any, target_bound: float | None, error_bound: float | None) -> Subject:
     """Public facts about a fitted model."""
     subject = _described(model, target_bound, error_bound)
     own = isinstance(model, BaseDPLinearModel)
@@ -97,8 +95,8 @@ def score_rows(
     X: Any,
     y: Any,
     subject: Subject,
-    groups: Any = None,
-    worth: Callable[[int], np.ndarray | None] = lambda n: None,
+    groups: Any,
+    worth: Callable[[int], np.ndarray | None],
 ) -> ScoredLabels | ScoredNumbers:
     """Private rows with what the model says about them; `worth` tells how much each of n rows counts."""
     n = _n_rows(X)

@@ -114,27 +114,6 @@ class Inference:
         return told + self.privacy_.caution_lines
 
 
-def inference_plan(
-    n_columns: int,
-    domain: Domain,
-    *,
-    epsilon: float = 1.0,
-    delta: float = 1e-6,
-    adjacency: str = "add-remove",
-    random_state: int | None = None,
-) -> Plan:
-    """What `dp_inference` on a support of `n_columns` will spend, without any data."""
-    planning.check(domain, epsilon, delta, adjacency, None, random_state, "dp_inference")
-    most = WIDEST - 2  # beside the constant and the label
-    if not 1 <= n_columns <= most:
-        raise ParameterError(f"support must name between 1 and {most} columns.")
-    return planning.price(
-        "dp_inference", INTERVAL_SHARES, {phase: _size(phase, n_columns + 1) for phase in INTERVAL_SHARES}, domain,
-        epsilon=epsilon, delta=delta, adjacency=adjacency, seed=random_state,
-        assumptions=("the support is public or was released before",), table=ANALYSED,
-    )  # fmt: skip
-
-
 def _size(phase: str, k: int) -> int:
     """Numbers of a release: a vector, or the upper triangle of a matrix, which in the look has the label as well."""
     if phase.startswith("gradient"):
@@ -209,8 +188,14 @@ def dp_inference(
         domain = replace(pipeline.domain, feature_bound=1.0, row_norm=None, bounds=None)
     columns, names = _columns(support, header)
     domain = planning.check(domain, epsilon, delta, adjacency, ledger, random_state, "dp_inference")
-    plan = inference_plan(
-        len(columns), domain, epsilon=epsilon, delta=delta, adjacency=adjacency, random_state=random_state,
+    most = WIDEST - 2  # beside the constant and the label
+    if not 1 <= len(columns) <= most:
+        raise ParameterError(f"support must name between 1 and {most} columns.")
+    sizes = {phase: _size(phase, len(columns) + 1) for phase in INTERVAL_SHARES}
+    plan = planning.price(
+        "dp_inference", INTERVAL_SHARES, sizes, domain,
+        epsilon=epsilon, delta=delta, adjacency=adjacency, seed=random_state,
+        assumptions=("the support is public or was released before",), table=ANALYSED,
     )  # fmt: skip
     check_share("level", level, "try 0.95")
     rows, limits = planning.read(X, y, domain, groups)

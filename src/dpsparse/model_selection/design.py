@@ -131,7 +131,7 @@ class Search:
         return replace(self, setting=setting, fits=tuple(fits[:k]), finals=tuple(fits[k:]))
 
 
-def price_search(setting: Setting, budget: Budget, left: float = 1.0) -> Search:
+def price_search(setting: Setting, budget: Budget, left: float) -> Search:
     """The search that a budget pays for; `left` is the share that other lines leave, and all of it is spent: .2 for the
     fits that are compared, together, .03 for the choice (docs/tuning.md), the rest for the last fit."""
     settings, of_candidate = group_by_fit(setting.candidates, setting.estimator)
