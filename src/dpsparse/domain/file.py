@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import os
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from functools import cache
 from pathlib import Path
@@ -49,14 +49,9 @@ class Facts:
 def read(path: str | os.PathLike[str]) -> Facts:
     """The facts of a file; one line says what is wrong in it."""
     path = Path(path)
-    return facts_of(_parsed(path), path.name)
-
-
-def facts_of(content: Any, name: str) -> Facts:
-    """The facts of a parsed file called `name`."""
+    content, name = _parsed(path), path.name
     if not isinstance(content, dict):
         raise ParameterError(f"{name} must state facts by name, such as classes: [0, 1].")
-    content = dict(content)
     columns = content.pop("columns", None) or {}
     target, person = content.pop("target", None), content.pop("person", None)
     sources, missing = content.pop("sources", None) or {}, content.pop("missing_values", None) or []
@@ -68,7 +63,7 @@ def facts_of(content: Any, name: str) -> Facts:
         )
     if not isinstance(columns, dict) or not isinstance(sources, dict):
         raise ParameterError(f"In {name}, columns must list facts by name of the column.")
-    by_column: dict[str, dict[str, Any]] = {fact: {} for fact in (*_OF_A_COLUMN, "source")}
+    by_column: dict[str, dict[str, Any]] = {fact: {} for fact in _OF_A_COLUMN}
     for column, stated in columns.items():
         if isinstance(stated, str):
             stated = {"prepare": stated}
@@ -81,8 +76,9 @@ def facts_of(content: Any, name: str) -> Facts:
                 by_column[key][str(column)] = value
     if person is not None:
         content.setdefault("unit", "person")
+    plain: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in content.items()}
     domain = Domain(
-        **{key: _value(value) for key, value in content.items()},
+        **plain,
         bounds={c: tuple(b) if isinstance(b, list) else b for c, b in by_column["bounds"].items()} or None,
         categories=by_column["categories"] or None,
         fill=by_column["fill"] or None,
@@ -93,17 +89,8 @@ def facts_of(content: Any, name: str) -> Facts:
     texts = [t for t in (target, person, *by_column["prepare"].values()) if t is not None]
     if not all(isinstance(text, str) for text in texts):
         raise ParameterError(f"In {name}, target, person and prepare must be texts.")
-    return Facts(
-        domain,
-        target,
-        person,
-        dict(by_column["prepare"]),
-        tuple(map(str, missing)) if isinstance(missing, list) else (str(missing),),
-    )
-
-
-def _value(value: Any) -> Any:
-    return tuple(value) if isinstance(value, list) else value
+    words = tuple(map(str, missing)) if isinstance(missing, list) else (str(missing),)
+    return Facts(domain, target, person, by_column["prepare"], words)
 
 
 def _parsed(path: Path) -> Any:
@@ -113,16 +100,23 @@ def _parsed(path: Path) -> Any:
         raise ParameterError(f"{path} cannot be read: {error.strerror}.") from None
     except UnicodeDecodeError:
         raise ParameterError(f"{path} is not a text in UTF-8.") from None
-    kind = path.suffix.lower()
+    readers: dict[str, tuple[str, Callable[[str], Any]]] = {
+        ".toml": ("TOML", tomllib.loads),
+        ".json": ("JSON", parsed),
+    }
+    kind, read_text = readers.get(path.suffix.lower(), ("YAML", _from_yaml))
     try:
-        if kind == ".toml":
-            return tomllib.loads(text)
-        if kind == ".json":
-            return parsed(text)
-        return import_yaml().load(text, _loader())
-    except (ValueError, RecursionError, import_yaml().YAMLError):
-        named = {".toml": "TOML", ".json": "JSON"}.get(kind, "YAML")
-        raise ParameterError(f"{path} is not a {named} file.") from None
+        return read_text(text)
+    except (ValueError, RecursionError):
+        raise ParameterError(f"{path} is not a {kind} file.") from None
+
+
+def _from_yaml(text: str) -> Any:
+    yaml = import_yaml()
+    try:
+        return yaml.load(text, _loader())
+    except yaml.YAMLError:
+        raise ValueError from None
 
 
 def import_yaml() -> Any:
@@ -141,7 +135,6 @@ def _loader() -> Any:
     """PyYAML's safe loader, which leaves yes, no, on and off the texts that they are as labels; true and false are
     truth values, as in YAML 1.2."""
     yaml = import_yaml()
-
     truth = "tag:yaml.org,2002:bool"
 
     class Loader(yaml.SafeLoader):  # type: ignore[misc, name-defined]
@@ -159,7 +152,7 @@ def plain_facts(domain: Domain) -> dict[str, Any]:
     for name in _KNOWN:
         value = getattr(domain, name)
         undeclared = value is None or (name, value) == ("unit", "row")
-        if undeclared or (name == "target_bound" and getattr(domain, "target_range", None)):
+        if undeclared or (name == "target_bound" and domain.target_range):
             continue
         out[name] = list(value) if isinstance(value, tuple) else value
     columns: dict[str, dict[str, Any]] = {}

@@ -23,7 +23,7 @@ from dpsparse.exceptions import SchemaError
 
 KINDS = ("number", "date", "category")  # what cells of a column can be
 LONGEST_NAME = 256  # characters of a name; longer ones are cut
-_UNREADABLE = "X must be a table: a data frame, an Arrow table, a dict of columns of equal length, or a 2d array."
+_NO_TABLE = "X must be a table: a data frame, an Arrow table, a dict of columns of equal length, or a 2d array."
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ def read_table(X: Any) -> Table:
     """The columns of a table of any kind; only shapes and names can be refused."""
     if isinstance(X, Table):
         return X
-    table = without_leaking_errors(_UNREADABLE, _read, X)
+    table = without_leaking_errors(_NO_TABLE, _read, X)
     if any(column.dtype.kind == "c" for column in table.columns):  # declared so, not found so
         raise SchemaError("Complex data not supported: X must hold numbers, dates or texts.")
     if not table.columns:
@@ -85,7 +85,7 @@ def _read(X: Any) -> Table:
     names = tuple(map(str, keys))
     if len({*names}) < len(names):
         raise SchemaError("Two columns of X have the same name; rename one of them.")
-    columns = tuple(column_cells(X[key], _UNREADABLE) for key in keys)
+    columns = tuple(column_cells(X[key], _NO_TABLE) for key in keys)
     if len({len(column) for column in columns}) > 1:
         raise SchemaError("The columns of X differ in length.")
     return Table(Header(names, True), columns)
@@ -94,7 +94,7 @@ def _read(X: Any) -> Table:
 def _unnamed(X: Any) -> Table:
     """An array, or a list of rows, whose cells are taken one by one."""
     if isinstance(X, (str, bytes)):
-        raise SchemaError(_UNREADABLE)
+        raise SchemaError(_NO_TABLE)
     if not hasattr(X, "shape"):
         X = np.asarray(X) if hasattr(X, "__array__") else np.stack([objects_of(row) for row in X])
     if X.ndim != 2:
@@ -102,7 +102,7 @@ def _unnamed(X: Any) -> Table:
             "Expected 2D array X with one row per sample. Reshape your data, for instance with "
             "X.reshape(-1, 1) for a single column."
         )
-    columns = tuple(column_cells(X[:, j], _UNREADABLE) for j in range(X.shape[1]))
+    columns = tuple(column_cells(X[:, j], _NO_TABLE) for j in range(X.shape[1]))
     return Table(Header(tuple(f"x{j}" for j in range(len(columns))), False), columns)
 
 
