@@ -40,7 +40,7 @@ Entry = dict[str, float]
 
 def run_fits(eta: float, count: int, excess: float, resolution: int) -> bool:
     """Whether `count` steps are certified to be dominated by mu^2 = (eta^2/4)(count + excess)."""
-    run = bounded_range_profile.__wrapped__(eta, count, resolution, CUT / 10.0)
+    run = bounded_range_profile(eta, count, resolution, CUT / 10.0)
     return is_dominated(run.values, run.spacing, eta * math.sqrt(count + excess) / 2.0)
 
 
@@ -60,7 +60,7 @@ def _step_after(eta: float, variance: float, resolution: int) -> tuple[Array, fl
 
 def certify_run(eta: float, count: int, resolution: int) -> float:
     """The smallest `excess` that `run_fits` accepts, to 1e-5."""
-    run = bounded_range_profile.__wrapped__(eta, count, resolution, CUT / 10.0)
+    run = bounded_range_profile(eta, count, resolution, CUT / 10.0)
     return _smallest(
         lambda c: is_dominated(run.values, run.spacing, eta * math.sqrt(count + c) / 2.0), 1e-5
     )

@@ -121,7 +121,7 @@ def test_the_adversary_catches_the_wrong_direction(monkeypatch):
         return np.stack([up, down, up * a, down * a, width, a])
 
     monkeypatch.setattr(adaptive, "_ends_of_cells", wrong)
-    mutant = bounded_range_profile.__wrapped__(eta, count, 32, 1e-12)
+    mutant = bounded_range_profile(eta, count, 32, 1e-12)
     assert exact_delta(adversary(eta, count, 32), 0.5) > float(mutant.delta(np.array(0.5)))
 
 

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -142,7 +142,6 @@ def _add_chords(
         out[i] = total
 
 
-@lru_cache(maxsize=256)
 def bounded_range_profile(eta: float, count: int, resolution: int, smallest: float) -> Profile:
     """All adaptive runs of `count` steps, each with a log-ratio of range at most `eta`.
 
@@ -158,7 +157,6 @@ def bounded_range_profile(eta: float, count: int, resolution: int, smallest: flo
     return Profile(spacing, steps_in_front(values, spacing, resolution, resolution, count))
 
 
-@lru_cache(maxsize=256)
 def pure_profile(epsilon: float, count: int) -> Profile:
     """All adaptive runs of `count` steps that are `epsilon`-DP: randomised response, `count` times.
 

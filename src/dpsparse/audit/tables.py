@@ -28,11 +28,9 @@ class Schema:
     n_features: int
     roles: Mapping[str, Any] | None = None  # as DPTablePreparer takes them
 
-    def tables(self, n_rows: int = 90, seed: int = 0) -> tuple[Arguments, list[Arguments]]:
+    def tables(self, seed: int = 0) -> tuple[Arguments, list[Arguments]]:
         """A table, and strangers; their numbers of rows differ unless they are public."""
-        sizes = [n_rows] * 3
-        if self.adjacency == "add-remove":
-            sizes = [n_rows, 2 * n_rows // 3, n_rows // 2]
+        sizes = [90, 60, 45] if self.adjacency == "add-remove" else [90] * 3
         loudness = (1.0, 1e3, 0.0)  # of the table and of two strangers
         made = enumerate(zip(sizes, loudness, strict=True))
         table, *strangers = [self.table(n, loud, seed + k) for k, (n, loud) in made]

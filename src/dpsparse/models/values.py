@@ -80,7 +80,7 @@ def _encoded_object(value: Any) -> Any:
     if isinstance(value, Event):
         return {"type": "event", "event": to_dict(value)}
     if isinstance(value, (Step, BaseDPLinearModel, DPPipeline)):
-        given, kept = value.get_params(deep=False), _stored_names(type(value))
+        given, kept = value.get_params(deep=False), stored_names(type(value))
         attributes = {
             key: _encoded_weights(part) if key in ("coef_", "coef_noise_") else encoded(part)
             for key, part in vars(value).items()
@@ -179,7 +179,7 @@ def _decoded_object(record: dict[str, Any]) -> Any:
     check(stored.keys() == set(inspect.signature(kind).parameters) - _left_out(kind))
     made = kind(**stored)
     for key, value in record["attributes"].items():
-        check(key in _stored_names(kind))
+        check(key in stored_names(kind))
         setattr(made, key, decoded(value))
     if "plan_" in record["attributes"]:
         check(isinstance(made.plan_, Plan))
@@ -207,15 +207,12 @@ def _decoded_record(record: dict[str, Any]) -> Any:
 # ---- classes ---------------------------------------------------------------------------------------
 
 
-def published_names(kind: type) -> set[str]:
-    """The attributes that a class declares to publish: names with a type that end in an underscore."""
+def stored_names(kind: type) -> set[str]:
+    """The attributes that a class declares to publish, names with a type that end in an underscore; but the guarantee
+    follows from the plan, and a history belongs to the place of training."""
     declared = {name for base in kind.__mro__ for name in inspect.get_annotations(base)}
-    return {name for name in declared if name.endswith("_") and not name.startswith("_")}
-
-
-def _stored_names(kind: type) -> set[str]:
-    """The guarantee follows from the plan, and a history belongs to the place of training."""
-    return published_names(kind) - {"privacy_", "history_"}
+    published = {name for name in declared if name.endswith("_") and not name.startswith("_")}
+    return published - {"privacy_", "history_"}
 
 
 def _left_out(kind: type) -> set[str]:
