@@ -64,7 +64,7 @@ def no_column(wrong: str, names: Sequence[Any], said: Iterable[object]) -> Schem
     """A named column that a file does not have."""
     near = did_you_mean(wrong, names, said)
     return SchemaError(
-        f"There is no column {wrong!r}.{near} The first line of a CSV file must name the columns."
+        f"There is no column {wrong!r}.{near} The first line of a CSV or Excel file must name the columns."
     )
 
 

@@ -127,6 +127,16 @@ def test_a_hash_has_the_width_that_was_typed(run):
 # ---- check ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("command", ["check", "fit"])
+def test_a_header_with_a_name_twice_or_without_a_name_is_refused(run, command):
+    """`check` found nothing in the first, and a column without a name was shown as nothing."""
+    more = ["--prepare", "private", *(["-o", "m.json"] if command == "fit" else [])]
+    for last, said in (("age", "same name"), ("", "has no name")):
+        FRAME.assign(other=1).rename(columns={"other": last}).to_csv("t.csv", index=False)
+        code, _, err = run(command, "t.csv", *FIT[:4], *more)
+        assert (code, said in err) == (3, True), err
+
+
 def test_check_says_what_fit_would_do_and_spends_nothing(run):
     FRAME.assign(caseid=range(N)).to_csv("t.csv")
     ledger = Ledger("book.db", epsilon=60.0, delta=1e-6)

@@ -354,6 +354,19 @@ def test_a_card_shows_dates_as_dates_and_says_what_was_left_out():
     assert text.count("left out: no category is known to enough rows") == 2
 
 
+@pytest.mark.usefixtures("no_pictures")
+def test_a_card_with_the_ledger_of_another_data_set_says_so(tmp_path):
+    from dpsparse.report import registry_entry
+
+    mine, other = (Ledger(tmp_path / f"{k}.db", epsilon=3.0, delta=1e-6) for k in range(2))
+    model = fitted(ledger=mine)
+    for ledger, strange in ((mine, False), (other, True)):
+        text = text_of(privacy_card(model, ledger=ledger))
+        assert ("No reservation of this account has the plan of this model" in text) == strange
+        entry = registry_entry(model, ledger=ledger)
+        assert ("another account paid for it, or none" in entry) == strange
+
+
 def test_a_report_names_the_label_of_metrics_that_it_has():
     from dpsparse import dp_evaluate
 

@@ -14,7 +14,7 @@ from dpsparse._files import check_output, write_whole
 from dpsparse._json import plain, readable
 from dpsparse.cli import options as opt
 from dpsparse.cli.output import budget_line, emit, emit_paid, keep_paid, stage
-from dpsparse.exceptions import DPSparseError, ParameterError, SchemaError
+from dpsparse.exceptions import DPSparseError, ParameterError
 
 if TYPE_CHECKING:
     from dpsparse.cli.job import Job
@@ -83,10 +83,6 @@ def facts_file(job: Job) -> str:
 
     if not job.is_table:
         raise ParameterError("A file of facts needs named columns (CSV, Excel, Parquet).")
-    if len(set(job.header)) < len(job.header):
-        raise SchemaError(
-            "Two columns have the same name; rename one. The first line of a file must name the columns."
-        )
     options, domain, roles = job.options, job.facts.domain, job.roles
     facts = plain_facts(domain)
     columns = facts.pop("columns", {})

@@ -41,6 +41,7 @@ from dpsparse.io.tables import (
     Chosen,
     NotNumericTable,
     Table,
+    check_names,
     column_names,
     has_target,
     index_columns,
@@ -96,6 +97,12 @@ class Job:
         for name in said[:2]:
             if name is not None and name not in names:
                 raise no_column(name, names, said)
+        check_names(names, [])
+        if not all(name.strip() for name in names[1:]):
+            raise SchemaError(
+                "A column has no name: name it in the first line, or delete it. A separator at the end of every line "
+                "makes such a column."
+            )
         return names
 
     @cached_property

@@ -104,10 +104,12 @@ def _composition(model: Any, ledger: Ledger | None) -> str:
     text = "Adaptive composition inside the fit."
     if ledger is None:
         return text + " Other releases from the same data are not counted here."
-    terms = ledger.terms
+    terms, entries = ledger.terms, ledger.history()
+    if all(entry.event != model.plan_.event for entry in entries):
+        text += " No entry of the account below has the plan of this model: another account paid for it, or none."
     return text + (
         f" All releases from this data set are booked before noise is drawn; the account's ceiling is epsilon "
-        f"{terms.epsilon:g} at delta {show_number(terms.delta)}, releases on record: {len(ledger.history())}, together "
+        f"{terms.epsilon:g} at delta {show_number(terms.delta)}, releases on record: {len(entries)}, together "
         f"epsilon {rounded_up(ledger.spent(), 4)}. The ceiling also holds for releases chosen after looking at earlier "
         "ones."
     )
