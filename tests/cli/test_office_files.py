@@ -55,9 +55,12 @@ def test_a_german_file_predicts_what_a_plain_one_predicts(run):
         json.loads(run("evaluate", "m.json", "german.csv", *report, *how)[1])["estimates"] == exact
     )
     for missing, said in ((how[2:], "--sep ';'"), (how[:4], "--encoding latin-1")):
-        code, _, err = run("predict", "m.json", "german.csv", *missing)
+        code, _, err = run("fit", "german.csv", *FIT, *missing, "-o", "n.json")
         assert code == 3
         assert said in err
+        assert run("predict", "m.json", "german.csv", *missing, "--proba")[1] == plain
+    code, _, err = run("predict", "m.json", "german.csv", "--sep", ",", *how[4:])
+    assert (code, "--sep ';'" in err) == (3, True)
 
 
 def test_words_for_missing_values_are_kept_in_the_model(run):
@@ -103,6 +106,19 @@ def test_rows_without_a_target_are_left_out_and_not_counted(run, more):
     assert code == 2
     assert "number of rows is public" in err
     assert run(*evaluate, "--drop-missing-target", *exchanged)[0] == 2
+
+
+def test_a_file_like_that_of_the_fit_needs_no_option_and_may_repeat_some(run):
+    """With --sep alone the decimal comma of the fit was forgotten, and numbers counted as missing."""
+    german_file = FRAME.assign(cost=[german(v) for v in FRAME.cost])
+    german_file.to_csv("german.csv", index=False, sep=";")
+    FRAME.to_csv("plain.csv", index=False)
+    assert run("fit", "german.csv", *FIT, "--sep", ";", "--decimal", ",", "-o", "m.json")[0] == 0
+    said = [run("predict", "m.json", "german.csv", "--proba", *more)
+            for more in ([], ["--sep", ";"], ["--decimal", ","], ["--sep", ";", "--decimal", ","])]  # fmt: skip
+    said.append(run("predict", "m.json", "plain.csv", "--proba", "--sep", ","))
+    assert said == [said[0]] * 5
+    assert said[0][0] == 0
 
 
 @pytest.mark.parametrize("more", [["--prepare", "private"], PLAIN])

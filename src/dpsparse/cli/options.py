@@ -169,10 +169,12 @@ class Options:
         return {name: value for name, value in stated.items() if value is not None}
 
     def as_fitted(self, model: Any) -> Options:
-        """Where nothing is stated, the file is written like the one that the model was fitted to."""
+        """Where nothing is stated that says otherwise, the file is written like the one that the model was fitted to:
+        with --sep ';' alone, as in the fit, decimal commas would be read as missing numbers."""
         about = getattr(model, "about_", {})
         known = {name: about[name] for name in ("sep", "decimal", "encoding") if name in about}
-        return self if self.written else replace(self, **known)
+        same = all(known.get(name) == value for name, value in self.written.items())
+        return replace(self, **known) if same else self
 
     @property
     def dropped(self) -> list[str]:

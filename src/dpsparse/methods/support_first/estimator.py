@@ -302,7 +302,7 @@ class DPADMMClassifier(BaseDPClassifier, _SupportFirst):
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class DPRidgeRegressor(BaseDPRegressor, WeightedFit):
-    """Robust ridge regression on a narrow table (up to some hundred columns), not sparse.
+    """Robust ridge regression on a narrow table (up to 1,500 columns), not sparse.
 
     Where the rows allow it, a part of the budget looks at the table: mean and spread of the targets, centre, scales,
     long directions and length of the rows. Rows far out count less, and the rest of the budget pays for one fit by
