@@ -135,12 +135,8 @@ class Releases:
     def top_k(self, phase: str, scores: Query, k: int, unit: float) -> np.ndarray:
         """Sorted indices of `k` entries, each drawn by the exponential mechanism on the whole numbers
         `scores.whole(unit)` (their magnitudes matter if the query says so)."""
-        kappa = math.inf
-        if not self.exact(phase):
-            leaf, count = _leaf(self._event(phase))
-            assert isinstance(leaf, Exponential)
-            self._use(phase, k / count)
-            kappa = Picks.kappa_for(scores.sensitivity(self._adjacency), leaf) * unit
+        self._use_picks(phase, k)
+        kappa = self.kappa(phase, scores.sensitivity) * unit
         return np.sort(self._release(phase, Picks(scores, k, unit, kappa)))
 
     def kappa(self, phase: str, per_kappa: Callable[[str], Sensitivity]) -> float:
@@ -153,8 +149,7 @@ class Releases:
 
     def vertices(self, phase: str, steps: Steps, n_steps: int) -> History:
         """`n_steps` of Frank-Wolfe, each a signed vertex drawn inside the kernel that updates the scores."""
-        if not self.exact(phase):
-            self._use(phase, n_steps / _leaf(self._event(phase))[1])
+        self._use_picks(phase, n_steps)
         return self._vertices(phase, Vertices(steps, n_steps))
 
     def count(
@@ -250,6 +245,10 @@ class Releases:
         if phase not in self._events:
             raise CalibrationError(f"The plan has no phase {phase!r}; this is a bug.")
         return self._events[phase]
+
+    def _use_picks(self, phase: str, k: int) -> None:
+        if not self.exact(phase):
+            self._use(phase, k / _leaf(self._event(phase))[1])
 
     def _use(self, phase: str, share: float) -> None:
         # A share below zero, or none at all, would unlock the phase.

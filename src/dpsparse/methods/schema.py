@@ -24,7 +24,7 @@ from dpsparse._cells import column_cells, label_codes, natural_type, refuse_comp
 from dpsparse._checks import decoded, without_leaking_errors
 from dpsparse.exceptions import NotNumericError, ParameterError, SchemaError
 
-_UNREADABLE = (
+_WANTED = (
     "X must be a numeric table (array, CSR or CSC matrix, data frame) with one row per sample."
 )
 
@@ -32,7 +32,7 @@ _UNREADABLE = (
 def checked_data(estimator: Any, X: Any, **checks: Any) -> Any:
     """scikit-learn's schema checks of X; every refusal is one of ours."""
     reset = checks.get("reset", True)
-    X = without_leaking_errors(_UNREADABLE, decoded, X)
+    X = without_leaking_errors(_WANTED, decoded, X)
     if isinstance(X, (list, tuple)):
         # Of integers beyond 64 bits scikit-learn takes arrays and refuses lists.
         with contextlib.suppress(Exception):
@@ -151,7 +151,7 @@ def _fault(estimator: Any, X: Any, *, reset: bool) -> Exception:
         return SchemaError(
             "Input X contains NaN or infinity; replace missing values by a public constant."
         )
-    return SchemaError(_UNREADABLE)
+    return SchemaError(_WANTED)
 
 
 def _not_numeric(X: Any) -> Exception | None:
