@@ -119,8 +119,9 @@ class Releases:
         """The answer to `query` with noise for `share` of the phase's budget."""
         self._use(phase, share)
         scale = self.scale(phase, query, share)
-        noise = GaussianNoise(query, scale, _grid(scale, query))
-        return _times(self._release(phase, noise), noise.unit).reshape(query.shape)
+        unit = scale / STEPS if scale > 0.0 else exact_unit(query)
+        whole = self._release(phase, GaussianNoise(query, scale, unit))
+        return _times(whole, unit).reshape(query.shape)
 
     def geometric(self, phase: str, query: Query) -> np.ndarray:
         """The answer to a query of one number, with the geometric noise that the phase pays for."""
@@ -267,10 +268,6 @@ class _Silent(Releases):
         self._adjacency, self.rng = releases._adjacency, releases.rng
         self._events, self._used, self._noiseless = releases._events, defaultdict(float), True
         self.progress = releases.progress
-
-
-def _grid(scale: float, query: Query) -> float:
-    return scale / STEPS if scale > 0.0 else exact_unit(query)
 
 
 def _untold(phase: str, done: float) -> None:
