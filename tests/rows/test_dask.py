@@ -577,7 +577,7 @@ def test_names_of_parts_keep_gaps_and_units():
     assert len(meetings(together([names_of(one), names_of(other)]), [1, 1])) == 2
     short, long = np.array([b"a", b"b"]), np.array([b"b", b"longer"])  # one name decides the type
     found = meetings(together([names_of(short), names_of(long)]), [2, 2])
-    assert [np.diff(one.persons).tolist() for one in found] == [[1, 2], [1]]
+    assert [np.diff(one.starts).tolist() for one in found] == [[1, 2], [1]]
 
 
 # ---- weights --------------------------------------------------------------------------------------
