@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dpsparse._checks import show_text
+from dpsparse._checks import safe_repr, show_text
 from dpsparse._json import read_toml
 from dpsparse.exceptions import ParameterError
 
@@ -78,7 +78,7 @@ class _Config:
         homes["DPFeatureTest"] = inference
         if not isinstance(name, str) or name not in homes:
             raise ParameterError(
-                f"{self.path}: estimator must be one of {', '.join(homes)}, got {name!r}."
+                f"{self.path}: estimator must be one of {', '.join(homes)}, got {safe_repr(name)}."
             )
         kind = getattr(homes[name], name)
         parameters = self.options("parameters", kind, {"adjacency"})
