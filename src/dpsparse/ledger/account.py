@@ -134,10 +134,6 @@ class Ledger:
         with self._store.transaction(write=create, create=create) as session:
             rows = session.execute(_READ_ACCOUNT, (self.dataset,))
             if not rows:
-                if wanted is not None:
-                    for policy in policies(self._store.address):
-                        if refusal := policy.refuses_account(self.dataset, wanted):
-                            raise BudgetError(refusal)
                 if wanted is None:
                     known = session.execute("SELECT dataset FROM dpsparse_account")
                     raise LedgerError(
@@ -145,6 +141,9 @@ class Ledger:
                         f"{self.dataset!r} (it has: {', '.join(r[0] for r in known) or 'none'}); "
                         "open one by stating epsilon and delta."
                     )
+                for policy in policies(self._store.address):
+                    if refusal := policy.refuses_account(self.dataset, wanted):
+                        raise BudgetError(refusal)
                 text = write_terms(self.dataset, wanted, secrets.token_hex(8))
                 session.change(
                     "INSERT INTO dpsparse_account (dataset, terms, n_entries, head) VALUES (?, ?, 0, ?)",
@@ -186,7 +185,7 @@ class Ledger:
         """Spend the price of `plan` now, or raise BudgetError and spend nothing."""
         self._check_neighbours(plan)
         if self._book is None:
-            self.would_allow(plan)  # a long book is read the first time without holding the lock
+            self._look()  # a long book is read the first time without holding the lock
         with self._store.transaction(write=True) as session:
             book = self._read(session)
             total, refusal = self._judge(book, plan)
