@@ -294,6 +294,39 @@ def test_a_forged_promise_is_refused(tmp_path, name, fact):
             assert "edited" in refused(tmp_path, resigned(forged))
 
 
+def add_a_parameter(plan):
+    plan["parameters"]["items"].append(["audited by", "the authority: epsilon is 0.01"])
+
+
+def change_a_note(plan):
+    plan["phases"]["items"][0]["fields"]["note"] = "no row was read"
+
+
+def allow_more_rows(plan):
+    plan["max_rows"] = 2**60
+
+
+def leave_out_a_release(plan):
+    del plan["phases"]["items"][0]
+
+
+@pytest.mark.parametrize(
+    "forge", [add_a_parameter, change_a_note, allow_more_rows, leave_out_a_release]
+)
+@pytest.mark.parametrize("name", ["gradient", "pipeline", "searched pipeline"])
+def test_what_a_card_shows_beside_the_promise_is_computed_again(tmp_path, name, forge):
+    """A card printed whatever a file called a parameter of the plan; the model in a pipeline could hide releases."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        good = json.loads(models.dumps(SPECIAL[name]()))
+    for inside in (False, True) if "model_" in good["model"]["attributes"] else (False,):
+        forged = json.loads(json.dumps(good))
+        attributes = forged["model"]["attributes"]
+        attributes = attributes["model_"]["attributes"] if inside else attributes
+        forge(attributes["plan_"]["fields"])
+        assert "edited" in refused(tmp_path, resigned(forged))
+
+
 def test_a_search_is_checked_by_what_was_searched(tmp_path):
     """Without the settings of the search its price cannot be computed again, so they are part of the file."""
     good = json.loads(models.dumps(search("paid search")))

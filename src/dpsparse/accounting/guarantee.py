@@ -357,6 +357,14 @@ class Plan(Generic[Settings]):
         alike = all(getattr(self, name) == getattr(other, name) for name in PROMISED)
         return alike and self.method == other.method and _same_numbers(*phases)
 
+    def shows_as(self, other: Plan) -> bool:
+        """Whether another plan also shows the same beside its promise: cards print notes and constants."""
+        shown = [
+            [plan.max_rows, [phase.note for phase in plan.phases], plain(plan.parameters)]
+            for plan in (self, other)
+        ]
+        return _same_numbers(*shown)
+
     def seeded(self) -> Plan[Settings]:
         """The same fit with repeatable noise: whoever knows the seed can subtract it."""
         return replace(self, proven=False, randomness=SEEDED)

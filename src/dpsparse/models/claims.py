@@ -8,6 +8,7 @@ model, which nobody can tell from a fitted one.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ from dpsparse.exceptions import DPSparseError, ModelFileError
 from dpsparse.methods.base import BaseDPClassifier, BaseDPLinearModel
 from dpsparse.models.values import check, is_int
 from dpsparse.preprocessing import DPPipeline
+from dpsparse.preprocessing.pipeline import replan_for_width
 
 
 def check_fitted(model: BaseDPLinearModel) -> None:
@@ -86,15 +88,17 @@ def check_claims(file: str, model: BaseDPLinearModel | DPPipeline) -> None:
 
 
 def check_prices(file: str, model: BaseDPLinearModel | DPPipeline, version: Any) -> None:
-    """Refuse a plan that is not the one which the parameters in the file have: its noise, and what it promises on which
-    ground. A file may leave out no assumption and no caution."""
+    """Refuse a plan that is not the one which the parameters in the file have: its noise, what it promises on which
+    ground, and what it shows beside. A file may leave out no assumption and no caution, and put no fact of its own on a
+    card."""
     if not model.plan_.proven:
         return
     try:
         priced = _priced_again(model)
     except DPSparseError:
         raise _edited(file) from None
-    if not (model.plan_.promises_as(priced) and _follows_inside(model, priced)):
+    same = model.plan_.promises_as(priced) and model.plan_.shows_as(priced)
+    if not (same and _follows_inside(model, priced)):
         if isinstance(version, str) and version != dpsparse.__version__:
             raise ModelFileError(
                 f"{file} was written by dpsparse {version}, and its prices are not those of this version "
@@ -107,12 +111,32 @@ def _follows_inside(model: BaseDPLinearModel | DPPipeline, priced: Plan) -> bool
     """Whether the model in a pipeline promises what its part of the whole plan does, of the prepared table."""
     if not isinstance(model, DPPipeline):
         return True
-    inner, fit = model.model_.plan_, priced
-    if isinstance(priced.settings, Plan):  # else a search paid for it
-        fit = priced.settings
-    said = ("delta", "adjacency", "assumptions", "randomness", "unit", "n_units")
+    inner, fit = model.model_.plan_, _inner_plan(model, priced)
+    said = (
+        "delta",
+        "adjacency",
+        "assumptions",
+        "source",
+        "randomness",
+        "unit",
+        "n_units",
+        "method",
+    )
     alike = all(getattr(inner, name) == getattr(fit, name) for name in said)
-    return alike and inner.table == PREPARED and priced.source.endswith(inner.source)
+    names = [[phase.name for phase in plan.phases] for plan in (inner, fit)]
+    return alike and inner.table == PREPARED and names[0] == names[1] and inner.shows_as(fit)
+
+
+def _inner_plan(model: DPPipeline, priced: Plan) -> Plan:
+    """The plan of the model in a pipeline, of as many columns as preparation has left; but for its epsilon."""
+    wants, planned, norm = model._planned(model.n_features_in_)
+    fit = priced.settings
+    if not isinstance(fit, Plan):  # a search paid for it
+        source = priced.source.split(", ")[-1]  # without that of preparation
+        return replace(priced, phases=priced.phases[len(wants) :], source=source)
+    width, labels = model.model_.n_features_in_, getattr(model, "classes_", None)
+    found = replan_for_width(model._model(fit.epsilon, norm), fit, planned, width, labels)
+    return fit if found is None else found
 
 
 def _priced_again(model: BaseDPLinearModel | DPPipeline) -> Plan:
