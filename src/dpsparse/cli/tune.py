@@ -91,7 +91,10 @@ def read_candidates(texts: tuple[str, ...]) -> dict[str, list[Any]]:
         name, values = opt.pair_of(text, "--candidates", "n_nonzero=[10,30,null]")
         listed = opt.parse_value(values)
         if not isinstance(listed, list):
-            raise ParameterError(f"--candidates {name} must be a list, as n_nonzero=[10,30,null].")
+            raise ParameterError(
+                f"--candidates {name} must be a list, as n_nonzero=[10,30,null]; texts in it need quotes, "
+                """as 'class_weight=["balanced",null]'."""
+            )
         if name in found:
             raise ParameterError(f"--candidates {name} is stated twice; state it once.")
         found[name] = listed
