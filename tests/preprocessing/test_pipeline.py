@@ -495,3 +495,11 @@ def test_a_fit_warns_of_identifiers_among_the_columns_that_nobody_named():
         warnings.simplefilter("always")
         pipe.fit(frame.drop(columns="who"), y, groups=frame.who)
     assert not [w for w in caught if "noise" in str(w.message) and w.category is UserWarning]
+
+
+def test_a_plan_warns_of_a_large_delta_as_that_of_its_model_does():
+    """The number of rows was declared to the model, and the guarantee of the pipeline did not know it."""
+    model = DPGradientClassifier(Domain(classes=[0, 1], n_samples=1_000), n_iter=3)
+    pipe = DPPipeline([("scale", DPStandardizer()), ("model", model)], delta=0.001)
+    assert "is not below 1/n for n = 1,000 rows" in str(pipe.plan(3).guarantee.cautions)
+    assert not pipe.set_params(delta=1e-6).plan(3).guarantee.cautions

@@ -279,6 +279,7 @@ class DPPipeline(_BaseComposition):  # type: ignore[misc]
             source=f"{SOURCE}, {fit.source}" if wants else fit.source,
             assumptions=(*self._declarations(), *fit.assumptions),
             unit=fit.unit,
+            n_units=fit.n_units,
             table=RAW,
             max_rows=fit.max_rows,
             parameters={
