@@ -27,6 +27,8 @@ IDENTIFIERS_ADD_NOISE = (
 ADJACENCIES = ("add-remove", "replace-one")
 EPSILONS = (1e-9, 1e6)  # beyond these the floats of the accountant have no meaning
 DELTAS = (1e-100, 0.999)
+# What pandas and Arrow raise for a cell that no object of Python can hold.
+_NO_OBJECT = (ValueError, ArithmeticError, NotImplementedError)
 P = ParamSpec("P")
 T = TypeVar("T")
 
@@ -275,7 +277,7 @@ def array_of(column: Any) -> np.ndarray:
     may_copy = {"zero_copy_only": False} if hasattr(column, "buffers") else {}
     try:
         found = np.asarray(column.to_numpy(**may_copy))
-    except (ValueError, ArithmeticError):
+    except _NO_OBJECT:
         return objects_of(_cell(inner, i) for i in range(len(inner)))
     kind = str(getattr(column, "dtype", getattr(column, "type", ""))).lower()
     if found.dtype.kind != "f" or kind.startswith(("float", "double", "halffloat")):
@@ -288,7 +290,7 @@ def _cell(column: Any, i: int) -> Any:
     try:
         cell = column[i]
         return cell.as_py() if hasattr(cell, "as_py") else cell
-    except (ValueError, ArithmeticError):
+    except _NO_OBJECT:
         return None
 
 

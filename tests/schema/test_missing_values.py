@@ -177,12 +177,21 @@ def test_what_is_not(cell):
 ENDS = pd.Series(np.array(["2020-01-01", "9999-12-31T23:59:59"], "M8[us]")).dt.tz_localize("UTC")
 TIMES = pa.array([1000, 1], pa.time64("ns"))
 OF_ARROW = pd.Series(TIMES, dtype=pd.ArrowDtype(TIMES.type))
+FAR = pa.array([0, 2**62], pa.timestamp("us", "Europe/Berlin")).to_pandas()
+FAR_OF_ARROW = pd.Series(pa.array(FAR), dtype=pd.ArrowDtype(pa.array(FAR).type))
 
 
 @pytest.mark.parametrize(
     "column",
-    [ENDS.dt.tz_convert("Europe/Berlin"), TIMES, pa.chunked_array([TIMES]), OF_ARROW],
-    ids=["zone", "array", "chunks", "pandas"],
+    [
+        ENDS.dt.tz_convert("Europe/Berlin"),
+        TIMES,
+        pa.chunked_array([TIMES]),
+        OF_ARROW,
+        FAR,
+        FAR_OF_ARROW,
+    ],
+    ids=["zone", "array", "chunks", "pandas", "far", "far of Arrow"],
 )
 def test_a_time_that_python_cannot_hold_is_shortened_or_missing(column):
     """One such cell refused the table."""
