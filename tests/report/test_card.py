@@ -367,6 +367,21 @@ def test_a_card_with_the_ledger_of_another_data_set_says_so(tmp_path):
         assert ("another account paid for it, or none" in entry) == strange
 
 
+@pytest.mark.usefixtures("no_pictures")
+@pytest.mark.filterwarnings("ignore:.*NOT private")
+def test_a_card_does_not_praise_a_model_by_an_r2_of_clipped_errors():
+    """With a small --error-bound every model seemed to explain all of the variance."""
+    from dpsparse import DPGradientRegressor, dp_evaluate
+
+    model = DPGradientRegressor(Domain(target_bound=1.0), n_iter=2).fit(X, Y * 1.0)
+    report = dp_evaluate(model, X, Y * 1.0, epsilon=math.inf, error_bound=0.05)
+    assert report.r2.value > 0.9 > dp_evaluate(model, X, Y * 1.0, epsilon=math.inf).r2.value
+    text = text_of(privacy_card(model, evaluation=report))
+    assert "better than the mean" not in text
+    assert "errors beyond 0.05 count as that" in text
+    assert "can make R2 too large" in str(report)
+
+
 def test_a_report_names_the_label_of_metrics_that_it_has():
     from dpsparse import dp_evaluate
 

@@ -81,7 +81,9 @@ class Report:
         if self.subject.n_classes == 0:
             bound, middle = self.subject.target_bound, self.subject.target_middle
             ends = f"{middle - bound:g} to {middle + bound:g}" if middle else f"+-{bound:g}"
-            text += f" Errors beyond {self.subject.error_bound:g} count as that, targets are clipped to {ends}."
+            clipped = f" Errors beyond {self.subject.error_bound:g} count as that"
+            clipped += ", which can make R2 too large" if "r2" in self.estimates else ""
+            text += f"{clipped}; targets are clipped to {ends}."
         if "log_loss" in self.estimates:
             text += " The log loss of a row counts as at most 6."
         return text

@@ -139,7 +139,7 @@ class Ledger:
                     raise LedgerError(
                         f"The ledger {self._store.location} has no account for data set "
                         f"{self.dataset!r} (it has: {', '.join(r[0] for r in known) or 'none'}); "
-                        "open one by stating epsilon and delta."
+                        "open one by stating epsilon and delta, on the command line with `dpsparse budget create`."
                     )
                 for policy in policies(self._store.address):
                     if refusal := policy.refuses_account(self.dataset, wanted):
@@ -156,7 +156,8 @@ class Ledger:
         if wanted is not None and (wanted.epsilon, wanted.delta) != (terms.epsilon, terms.delta):
             raise LedgerError(
                 f"Data set {self.dataset!r} already has an account with epsilon {terms.epsilon:g}, "
-                f"delta {show_number(terms.delta)}; a ceiling is never changed. Open it without stating one."
+                f"delta {show_number(terms.delta)}; a ceiling is never changed. Ledger(path) without one opens it, "
+                "and `dpsparse budget show` shows it."
             )
         other_name = (
             "An account is never changed; open another one with a name of its own, dataset='...', "

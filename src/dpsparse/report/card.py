@@ -281,6 +281,10 @@ def how_good(model: Any, evaluation: Report | None) -> str:
 def _measured(report: Report) -> str:
     """Compared with the best constant answer, where the report has what that needs."""
     auc, accuracy, r2 = (report.estimates.get(name) for name in ("auc", "accuracy", "r2"))
+    if r2 is not None and report.subject.error_bound < report.subject.target_bound:
+        # Errors are clipped and the spread of the targets is not: any model seems to explain all at a small bound.
+        bound = report.subject.error_bound
+        return f"R2 does not say how good the model is: errors beyond {bound:g} count as that, so it is too large."
     if r2 is not None:
         verdict = _verdict(r2, 0.0, "better than the mean", "the mean")
         share = f"{100 * max(r2.value, 0.0):.0f} % of the variance ({_ends(r2)})"
