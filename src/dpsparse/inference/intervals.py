@@ -71,14 +71,17 @@ class Inference:
         """What the intervals are intervals of, and what they leave out."""
         if self.missing:
             return f"No interval is given: {self.missing}."
-        each = "a person" if self.plan_.unit != "one row" else "a row"
+        one_row = self.plan_.unit == "one row"
+        units = "rows" if one_row else "persons"
+        once = "" if one_row else "Every person counts once, by the mean over their rows. "
         return (
-            f"Each interval covers, with a probability that tends to {100 * self.level:g} % as rows grow in number, "
-            f"the weight that minimises the mean logistic loss of {each} over the population they were drawn from, "
-            f"independently, on these columns{self.clipped}. It counts sampling and privacy noise, and holds whether "
-            "or not the logistic model is true. Single rows that are very far from all others and badly predicted "
-            "count for less than in the plain estimate. It does not hold for columns chosen on the same rows, for all "
-            "weights at once, or for causes."
+            f"Imagine the logistic regression of a whole population of {units} on these columns{self.clipped}. Each "
+            "interval covers the weight of its column in that regression with a probability that approaches "
+            f"{100 * self.level:g} % as the number of {units} grows, if they were drawn independently from that "
+            f"population. {once}An interval counts sampling and privacy noise. The logistic model need not be true. "
+            "Single rows that are very far from all others and badly predicted count for less than in the plain "
+            "estimate. An interval does not hold for columns chosen on the same rows, for all weights at once, or for "
+            "causes."
         )
 
     @property
