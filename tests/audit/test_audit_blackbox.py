@@ -65,8 +65,10 @@ def test_models_alone_give_half_the_epsilon(kind):
     if kind == "gaussian":
         domain = Domain(classes=(0, 1), row_norm=1.0, n_samples=1000)
         model = DPGradientClassifier(domain, delta=1e-2, n_iter=1)
-        table = np.zeros((1000, 2)), np.zeros(1000, int)  # a row of the other class has slope 1
-        pair = add_row(*table, np.array([1.0, 0.0]), 1, "owner")
+        # Rows of length 1 in the other column, whose sum is zero: their length is released, and moves no weight.
+        X = np.column_stack([np.zeros(1000), np.resize([1.0, -1.0], 1000)])
+        # A row of the other class has slope 1.
+        pair = add_row(X, np.zeros(1000, int), np.array([1.0, 0.0]), 1, "owner")
     else:
         model = DPLassoClassifier(
             Domain(classes=(0, 1), n_samples=3), delta=1e-2, n_iter=1, radius=0.01,
