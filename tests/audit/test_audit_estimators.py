@@ -78,6 +78,12 @@ def test_replay_and_noise_find_nothing(estimator):
     assert check(estimator, n_pairs=66, n_climbs=60, seed=1).complaints == ()
 
 
+def test_a_model_with_public_rows_has_as_many_columns_as_they():
+    """No wider table can be made for the law of its picks; the rest of the audit holds all the same."""
+    found = [e for e in build("DPTransferClassifier", "add-remove") if e.public_X is not None]
+    assert first_complaint(found[0], n_runs=5) == ""
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize("name", estimators.__all__)
