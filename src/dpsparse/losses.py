@@ -27,7 +27,7 @@ from scipy.special import expit, logsumexp, softmax
 from dpsparse import arithmetic
 from dpsparse._checks import safe_repr
 from dpsparse.domain import Domain
-from dpsparse.exceptions import ParameterError
+from dpsparse.exceptions import InternalError, ParameterError
 
 Labels = Literal["classes", "numbers"]
 Offset = tuple[float, ...]  # a margin for every output, from which a fit starts
@@ -59,8 +59,8 @@ class Loss(ABC):
         return 0.0
 
     def bend(self, slope: np.ndarray) -> np.ndarray:
-        """The second derivative where the slope is `slope`; of several outputs it is no number."""
-        raise NotImplementedError
+        """The second derivative where the slope is `slope`."""
+        raise InternalError(f"The {self.name} loss has no second derivative that is a number.")
 
 
 @dataclass(frozen=True)

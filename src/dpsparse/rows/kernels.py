@@ -25,9 +25,8 @@ from dpsparse.jit import fetch, njit
 from dpsparse.rows.loss_kernels import LOGISTIC, inner, slope, softmax
 
 UNIT_ROW, SLOPE = 2.0**29, 2.0**24  # units of a row of length 1, of a slope as large as its clip
-SAFE_ROW = UNIT_ROW * (
-    1.0 - 2.0**-20
-)  # rounding must not cost a row, so rows are this much shorter
+# Rounding must not cost a row, so rows are this much shorter.
+SAFE_ROW = UNIT_ROW * (1.0 - 2.0**-20)
 # Squares of whole numbers are added in float64: for fewer than 2^31 entries the sum is right to 2^-22.
 CERTAIN = 1.0 - 2.0**-21
 SAFE = 1.0 - 2.0**-30  # the same for short vectors
